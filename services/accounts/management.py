@@ -11,7 +11,8 @@ import psycopg
 from services.accounts.core.credentials import Credential, Kind
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission, Role
-from services.accounts.service import Accounts, checked_email, checked_name
+from services.accounts.core.texts import checked_email, checked_name
+from services.accounts.service import Accounts
 from services.accounts.store import audit, invitations, members, organisations
 from services.accounts.store.audit import Actor, AuditRow
 from services.accounts.store.invitations import Invitation

@@ -8,7 +8,8 @@ from services.accounts.core import totp
 from services.accounts.core.credentials import Credential
 from services.accounts.core.passwords import check_password
 from services.accounts.core.principal import Principal
-from services.accounts.service import Accounts, LoginWrong, checked_name
+from services.accounts.core.texts import checked_name
+from services.accounts.service import Accounts, LoginWrong
 from services.accounts.store import factors
 from services.accounts.store.audit import Actor
 from services.accounts.store.factors import Factors

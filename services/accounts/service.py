@@ -1,6 +1,5 @@
 """Accounts: what people and commands do with accounts, each in one transaction with its row of the audit log."""
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credentia
 from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
+from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.core.throttle import allowances
 from services.accounts.core.totp import CodeWrong
 from services.accounts.hashing import Passwords
@@ -21,9 +21,6 @@ from services.accounts.store import audit, factors, links, sessions, tokens
 from services.accounts.store.audit import Actor
 from services.accounts.store.links import AccountExists, Link, LinkSpent, Newcomer
 from services.rim.database.pool import Postgres
-
-_EMAIL: Final = re.compile(r"[^\s@]{1,64}@[^\s@]{1,189}")
-NAME_CHARS_MAX: Final = 200
 
 
 class LoginWrong(ValueError):
@@ -41,26 +38,6 @@ class LoginsTooMany(ValueError):
     def seconds(self) -> float:
         """How long to wait."""
         return float(self.args[0])
-
-
-class TextWrong(ValueError):
-    """A name or an address is not valid; the text says which."""
-
-
-def checked_email(text: str) -> str:
-    """An e-mail address as accounts have it. Raises `TextWrong`."""
-    email = text.strip().lower()
-    if not _EMAIL.fullmatch(email) or not email.isprintable():
-        raise TextWrong("an account's name is an e-mail address")
-    return email
-
-
-def checked_name(text: str, what: str) -> str:
-    """A name that can be shown. Raises `TextWrong`."""
-    name = text.strip()
-    if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
-        raise TextWrong(f"{what} has 1 to {NAME_CHARS_MAX} characters that can be shown")
-    return name
 
 
 class Accounts:

@@ -8,10 +8,11 @@ from aiohttp import web
 from services.accounts.core.pages import CursorWrong
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import ScopesWrong
+from services.accounts.core.texts import TextWrong
 from services.accounts.core.thresholds import ThresholdWrong
 from services.accounts.core.totp import CodeWrong
 from services.accounts.http.requests import BodyWrong
-from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong, TextWrong
+from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
 from services.accounts.store.deletions import TooManyDeletions
 from services.accounts.store.factors import FactorExists, FactorMissing
 from services.accounts.store.invitations import MemberAlready, TooManyInvitations

@@ -15,6 +15,7 @@ from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.access import (
     ACCOUNT,
     EDITING,
+    ELSEWHERE,
     INSTALLATION,
     INSTALLATION_PAGE,
     MANAGEMENT,
@@ -31,14 +32,18 @@ from services.accounts.http.access import (
     AccessUnnamed,
     Routing,
 )
+from services.alerts.http.routes import AlertRoutes
+from services.alerts.service import Alerting
+from services.alerts.trying.running import Trying
 from services.dashboard.app import ROUTING, Door, make_app
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.reading import Newest
 from services.dashboard.arrivals.routes import ArrivalRoutes
+from services.dashboard.forwarding import Forwarding
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
 from services.dashboard.replay import Replay
-from services.rim.database.pool import PostgresAway
+from services.rim.database.pool import Postgres, PostgresAway
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from tests.unit.dashboard.door import (
     ENDED,
@@ -127,6 +132,29 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("POST", "/v1/profile/second-factor"): ACCOUNT,
     ("POST", "/v1/profile/second-factor/confirm"): ACCOUNT,
     ("POST", "/v1/profile/second-factor/end"): ACCOUNT,
+    # Each is asked for another organisation's things in tests/integration/test_alerts_scope.py.
+    ("GET", "/v1/alerts/rules"): METRICS,
+    ("POST", "/v1/alerts/rules"): METRICS,
+    ("POST", "/v1/alerts/rules/trial"): METRICS,
+    ("GET", "/v1/alerts/rules/{id}"): METRICS,
+    ("PUT", "/v1/alerts/rules/{id}"): METRICS,
+    ("DELETE", "/v1/alerts/rules/{id}"): METRICS,
+    ("GET", "/v1/alerts/rules/{id}/versions"): METRICS,
+    ("GET", "/v1/alerts/receivers"): METRICS,
+    ("POST", "/v1/alerts/receivers"): METRICS,
+    ("PUT", "/v1/alerts/receivers/{id}"): METRICS,
+    ("DELETE", "/v1/alerts/receivers/{id}"): METRICS,
+    ("POST", "/v1/alerts/receivers/{id}/test"): METRICS,
+    ("GET", "/v1/alerts/deliveries"): METRICS,
+    ("POST", "/v1/alerts/deliveries/{id}/again"): METRICS,
+    ("GET", "/v1/alerts/incidents"): METRICS,
+    ("GET", "/v1/alerts/incidents/{id}"): METRICS,
+    ("POST", "/v1/alerts/incidents/{id}/acknowledge"): METRICS,
+    ("POST", "/v1/alerts/incidents/{id}/mute"): METRICS,
+    ("POST", "/v1/alerts/incidents/{id}/comments"): METRICS,
+    # The service query has the same guard before its own: tests/unit/query/test_app.py.
+    ("GET", "/v1/openapi.json"): PUBLIC,
+    **{(method, "/v1/{tail}"): ELSEWHERE for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
 }
 #: What each route of one customer wants beside it.
 OF_ONE = {
@@ -138,6 +166,10 @@ OF_ONE = {
     "/api/limits": "",
     "/v1/keys": "",
 }
+
+
+#: Nobody is asked before the guard lets somebody in.
+NOWHERE = Postgres("postgresql://nobody@127.0.0.1:1/none", service="test", connections_max=1, seconds_max=0.1)
 
 
 class FakeArrivals:
@@ -169,6 +201,8 @@ class Desk:
             replay=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
             limits=self.limits,
             past=self.past,
+            forwarding=Forwarding("", wait_seconds_max=1),
+            alerts=AlertRoutes(Alerting(NOWHERE), Trying(NOWHERE, lambda: NOW_MS), now_ms=lambda: NOW_MS),
             arrivals=ArrivalRoutes(self.came, lambda: NOW_MS),
         )
         self.client = TestClient(TestServer(self.app))
@@ -244,7 +278,7 @@ async def test_a_route_that_was_added_later_lets_nobody_in(tmp_path: Path) -> No
 @pytest.mark.parametrize("who", [None, ENDED])
 async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Credential | None) -> None:
     for (method, path), access in ROUTES.items():
-        if access.whose == "public":
+        if access.whose in {"public", "elsewhere"}:
             continue
         wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}"
         wanted = wanted.replace("{id}", "a").replace("{key}", "a").replace("{screen}", "explore")
