@@ -92,10 +92,14 @@ class Accounts:
             raise CodeNeeded
         credential = self.new(Kind.SESSION)
         actor = Actor("person", person.id, person.email, address, person.organisation_id)
+        is_outdated = stored is not None and self.passwords.is_outdated(stored)
+        rehashed = await self.passwords.hash(password) if is_outdated else None
 
         async def begin(connection: psycopg.AsyncConnection) -> None:
             factor = await factors.check_code(connection, person.id, code, self.now_seconds())
             await sessions.forgive_attempt(connection, allowed)
+            if rehashed is not None:
+                await sessions.rehash(connection, person, rehashed)
             await self.open_session(connection, credential, (person.id, person.organisation_id), address, agent)
             await audit.add(connection, actor, "logged_in", details={"by": "password", "second_factor": factor})
 

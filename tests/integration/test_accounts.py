@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from aiohttp import web
+from argon2 import PasswordHasher
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
@@ -134,6 +135,20 @@ async def test_what_is_stored_lets_nobody_in(accounts: Accounts, dsn: str) -> No
     for table in ("sessions", "links", "tokens", "people", "audit"):
         assert session.secret not in str(rows(dsn, f"SELECT * FROM accounts.{table}"))
     assert parsed_credential(Kind.SESSION, session.text) == session
+
+
+async def test_a_hash_of_less_work_is_made_again_at_the_next_login(accounts: Accounts, dsn: str) -> None:
+    await first_owner(accounts)
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE accounts.people SET password_hash = %s", (weak,))
+    with pytest.raises(LoginWrong):
+        await accounts.log_in("owner@example.com", "a wrong password", **HERE)
+    assert rows(dsn, "SELECT password_hash FROM accounts.people") == [(weak,)]
+    for _ in range(2):
+        await accounts.log_in("owner@example.com", PASSWORD, **HERE)
+        ((stored,),) = rows(dsn, "SELECT password_hash FROM accounts.people")
+        assert str(stored).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
 
 class CountingPasswords(Passwords):

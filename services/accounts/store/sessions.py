@@ -26,6 +26,8 @@ _OPEN: Final = f"""
     INSERT INTO accounts.sessions (id, hash, person_id, organisation_id, expires_at, address, agent)
     VALUES (%s, %s, %s, %s, now() + interval '{SESSION_DAYS_MAX} days', %s, %s) ON CONFLICT DO NOTHING
 """  # noqa: S608 - a number of ours
+#: Unless the password was changed meanwhile.
+_REHASH: Final = "UPDATE accounts.people SET password_hash = %s WHERE id = %s AND password_hash = %s"
 _END: Final = "DELETE FROM accounts.sessions WHERE id = %s AND hash = %s"
 _END_ALL: Final = "DELETE FROM accounts.sessions WHERE person_id = %s"
 #: In the order of the key, as always: two that met in another order would wait for each other.
@@ -80,6 +82,11 @@ async def open_session(
     """Begins the session that this credential opens."""
     row = (credential.id, credential.hash, person_id, organisation_id, address, agent[:_AGENT_CHARS_MAX])
     await connection.execute(_OPEN, row)
+
+
+async def rehash(connection: psycopg.AsyncConnection, person: Person, password_hash: str) -> None:
+    """The same password, whose hash takes more work."""
+    await connection.execute(_REHASH, (password_hash, person.id, person.password_hash))
 
 
 async def end_session(connection: psycopg.AsyncConnection, credential: Credential, actor: Actor) -> None:

@@ -39,6 +39,20 @@ def test_every_service_accepts_its_settings(services: DemoServices) -> None:
         assert VideoViewsSettings.load(service.env).finish_clean_ms == FINISH_MS["finish_clean_ms"]
 
 
+def test_every_service_listens_on_this_machine_alone(services: DemoServices) -> None:
+    of_rows = [services.finalizer(), services.serving(), services.query(), services.dashboard()]
+    slots = [*services.collectors(), *services.processors(), *services.slots(), *services.alerting()]
+    for service in [*of_rows, *slots]:
+        prefix = service.name.partition("-")[0].upper()
+        prefix = (
+            prefix if prefix in {"COLLECTOR", "NOTIFICATIONS", *(one.name.upper() for one in of_rows)} else "PROCESSOR"
+        )
+        # Those that a service has; without one it would be all interfaces.
+        wanted = {f"{prefix}_ADMIN_HOST"} | {f"{prefix}_HOST"} & {"COLLECTOR_HOST", "QUERY_HOST", "DASHBOARD_HOST"}
+        wanted |= {"PROCESSOR_LOOKUP_HOST"} if prefix == "PROCESSOR" else set()
+        assert {name: service.env.get(name) for name in wanted} == dict.fromkeys(wanted, "127.0.0.1"), service.name
+
+
 def test_no_two_processes_share_a_port_but_the_collectors_their_own(services: DemoServices) -> None:
     of_rows = [services.finalizer(), services.serving(), services.query(), services.dashboard()]
     all_services = [*services.collectors(), *services.processors(), *of_rows]
