@@ -383,6 +383,8 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
         ("another customer", "/views?customer=other&search=somebody"),
     ):
         await home.got("POST", "/v1/saved-views", owner, {"name": name, "address": address})
+    # Who asks for a deletion takes nothing from another organisation, where the id may be anything.
+    await home.got("POST", "/v1/saved-views", stranger, {"name": "of somebody", "address": "/now"})
     chosen = {"metric": "rebuffer_fraction", "good": 0.1, "bad": 0.2, "n": 7}
     for customer in ("acme", "other"):
         await home.got("PATCH", "/v1/thresholds", owner, chosen | {"customer": customer})
@@ -404,6 +406,8 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
         connection.execute(done, (whole["id"],))
     left = (await home.got("GET", "/v1/saved-views", owner))["saved_views"]
     assert [one["name"] for one in left] == ["another customer", "another viewer"]
+    theirs = (await home.got("GET", "/v1/saved-views", stranger))["saved_views"]
+    assert [one["name"] for one in theirs] == ["of somebody"]
     # Of a whole customer, all that was chosen for it.
     await deleting.look()
     over = await home.got("GET", f"/v1/deletions/{whole['id']}", owner)

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from services.accounts.core.deletions import OPEN_MAX, STEPS, names_viewer, sha256_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
+from services.accounts.store.organisations import OWNER_OF
 
 _COLUMNS: Final = (
     "id::text AS id, number, organisation_id::text AS organisation_id, customer_id, viewer, viewer_sha256, sessions, asked_by,"
@@ -160,7 +161,11 @@ async def waiting_for(connection: psycopg.AsyncConnection, step: str) -> list[tu
 
 
 _OF_REQUEST: Final = "SELECT customer_id, viewer, viewer_sha256 IS NULL FROM accounts.deletions WHERE id::text = %s"
-_SAVED: Final = "SELECT id, name, address FROM accounts.saved_views WHERE customer_id IS NULL OR customer_id = %s"
+#: Those of all customers are searched where the customer is one of them: an id may be a word that others use.
+_SAVED: Final = f"""
+    SELECT id, name, address FROM accounts.saved_views
+    WHERE customer_id = %(customer)s OR customer_id IS NULL AND organisation_id = {OWNER_OF.format(customer="%(customer)s")}
+"""  # noqa: S608 - SQL of ours
 _DELETE_SAVED: Final = "DELETE FROM accounts.saved_views WHERE id = ANY(%s)"
 _DELETE_SAVED_OF: Final = "DELETE FROM accounts.saved_views WHERE customer_id = %s"
 _DELETE_THRESHOLDS_OF: Final = "DELETE FROM accounts.thresholds WHERE customer_id = %s"
@@ -188,16 +193,13 @@ async def _delete_chosen(
         return {"saved_views": saved.rowcount, "thresholds": thresholds.rowcount}
     if viewer is None:
         return {}
-    found = await (await connection.execute(_SAVED, (customer_id,))).fetchall()
+    found = await (await connection.execute(_SAVED, {"customer": customer_id})).fetchall()
     naming = [key for key, name, address in found if names_viewer(name, viewer) or names_viewer(address, viewer)]
     await connection.execute(_DELETE_SAVED, (naming,))
     return {"saved_views": len(naming)}
 
 
-_OWNER: Final = """
-    SELECT coalesce((SELECT organisation_id FROM accounts.customers WHERE customer_id = %s),
-                    (SELECT id FROM accounts.organisations WHERE owns_rest))::text
-"""
+_OWNER: Final = f"SELECT {OWNER_OF.format(customer='%s')}::text"
 
 
 async def owner_of(connection: psycopg.AsyncConnection, customer_id: str) -> str | None:
