@@ -25,7 +25,7 @@ def set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
             for other in steps
         )
     ]
-    places = [(reported_ms(one), one.seq) for one in in_order if one not in slow]
+    placed = [(one, 0) for one in in_order if one not in slow]
     slow.sort(key=lambda one: one.offset_ms)
     all_slow = list(slow)
     clocks: list[tuple[int, int, int, int]] = []
@@ -43,11 +43,19 @@ def set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
         ]
         shifts = (0, *(clock[2] for clock in clocks))
         late = [one for one in by_clock if one in all_slow]
+        places = [_place(*one) for one in placed]
         lies_between = any(_lies_between(one, shift, places) for one in late for shift in shifts)
         was_delayed = numbered and (lies_between or any(_rises(late, shift, places) for shift in shifts))
-        clock = None if was_delayed else _clock(first, in_order, clocks, numbered=numbered)
+        clock = _clock(first, in_order, clocks, numbered=numbered)
+        if clock is not None:
+            quick = (one for one in in_order if first.offset_ms - one.offset_ms >= 30_000)
+            forward_ms = next((one.at_ms for one in quick if one.at_ms - first.at_ms >= clock[2]), None)
+            if forward_ms is not None or was_delayed:
+                own = [one for one in by_clock if forward_ms is None or one.at_ms + clock[2] < forward_ms]
+                others = [(one, shift) for one, shift in placed if shift or one not in by_clock]
+                clock = clock if numbered and _explains(own, clock[2], shifts, others) else None
         clocks += [] if clock is None else [clock]
-        places += [(reported_ms(one) + (0 if clock is None else clock[2]), one.seq) for one in by_clock]
+        placed += [(one, 0 if clock is None else clock[2]) for one in by_clock]
     level = []
     for one in in_order:
         own = [clock for clock in clocks if clock[1] <= one.offset_ms + 5_000 and clock[3] <= one.recv_ms]
@@ -81,9 +89,31 @@ def _clock(first: Step, in_order: Sequence[Step], known: Sequence[_Clock], *, nu
     if not before or not own:
         return None
     shift_ms = first.offset_ms - min(one.offset_ms - _shift_of(one, known) for one in before)
-    if any(one.at_ms - first.at_ms >= shift_ms for one in quick):
-        return None
     return first.at_ms, first.offset_ms, shift_ms, min(one.recv_ms for one in (first, *own))
+
+
+def _place(one: Step, shift_ms: int) -> tuple[int, int]:
+    return reported_ms(one) + shift_ms, one.seq
+
+
+def _explains(own: Sequence[Step], shift_ms: int, shifts_ms: Sequence[int], others: Sequence[tuple[Step, int]]) -> bool:
+    """Whether a clock that was set back and forward again explains beacons, and numbers would be missing without it."""
+    timed = [one for one in own if not one.is_request]
+    places = [_place(*one) for one in others if not one[0].is_request]
+    if not timed or not _rises(timed, shift_ms, places):
+        return False
+    missing, *without = (
+        _missing([*places, *(_place(one, shift) for one in timed)]) for shift in (shift_ms, *shifts_ms)
+    )
+    return min(without) - missing >= 3
+
+
+def _missing(places: Sequence[tuple[int, int]]) -> int:
+    missing, due = 0, 0
+    for _, seq in sorted(places):
+        missing += seq - due if seq >= due else seq
+        due = seq + 1
+    return missing
 
 
 def _lies_between(one: Step, shift_ms: int, places: list[tuple[int, int]]) -> bool:

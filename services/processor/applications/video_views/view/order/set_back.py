@@ -7,13 +7,18 @@ was delayed is followed by quick ones (docs/view.md, "Plays of a CMCD session").
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.view.order.by_number import Place, place_of
+from services.processor.applications.video_views.view.order.delayed_alike import (
+    Numbers,
+    was_delayed,
+    was_set_back,
+    with_shift,
+)
 from services.processor.applications.video_views.view.order.spans import Span
 
 #: A smaller difference of delays is that of slow requests.
@@ -55,7 +60,7 @@ def shifted_delay_ms(step: Step) -> int:
 def shifted(step: Step, known: Sequence[SetBack]) -> Step:
     """The step with the shift of the clock that it was sent by; the same object if it has that."""
     of_clock = _clock_of(step, known)
-    return _with_shift(step, 0 if of_clock is None else of_clock.shift_ms)
+    return with_shift(step, 0 if of_clock is None else of_clock.shift_ms)
 
 
 def shifts_ms(step: Step, known: Sequence[SetBack]) -> tuple[int, ...]:
@@ -96,17 +101,13 @@ def _between_its_numbers(step: Step, known: Sequence[SetBack], places: Sequence[
     """The delayed step by the clock by which it comes before a greater number and, unless a run begins with it, after a smaller."""
     shifts_ms = {one.shift_ms for one in known if one.shift_ms < step.shift_ms}
     for shift_ms in [step.shift_ms, *sorted(shifts_ms | {0}, reverse=True)]:
-        by_clock = _with_shift(step, shift_ms)
+        by_clock = with_shift(step, shift_ms)
         at = bisect_left(places, place_of(by_clock))
         is_before_greater = at < len(places) and places[at][1] > step.seq
         is_after_smaller = not step.seq or (at > 0 and places[at - 1][1] < step.seq)
         if is_before_greater and is_after_smaller and (step.seq or not at or places[at - 1][1] >= places[at][1]):
             return by_clock
     return step
-
-
-def _with_shift(step: Step, shift_ms: int) -> Step:
-    return step if step.shift_ms == shift_ms else msgspec.structs.replace(step, shift_ms=shift_ms)
 
 
 def has_delay(delays_ms: tuple[int, int] | None, step: Step) -> bool:
@@ -135,12 +136,6 @@ def has_slow(steps: Iterable[Step]) -> bool:
     return bool(_slow(steps))
 
 
-def _denies(one: SetBack, step: Step) -> bool:
-    """Whether a step shows that the first one was only delayed: it was sent after it, by the clock before it."""
-    is_quick = one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
-    return is_quick and step.at_ms - one.begun_ms >= one.shift_ms
-
-
 def found_in(
     steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[Span] = (), *, are_numbered: bool = True
 ) -> list[SetBack]:
@@ -154,7 +149,7 @@ def found_in(
     slow = _slow(in_order)
     slow_ids = set(map(id, slow))
     ends = [place for one in settled for place in ((one.from_ms, one.first_seq, 0), (one.to_ms, one.until_seq - 1, 0))]
-    places = sorted(ends + [place_of(_with_shift(one, 0)) for one in in_order if id(one) not in slow_ids])
+    places = sorted(ends + [place_of(with_shift(one, 0)) for one in in_order if id(one) not in slow_ids])
     by_delay = sorted(in_order, key=delay_ms)
     # The clock that was set back least first: what was delayed lies between steps by it.
     for alike in _groups(slow):
@@ -165,26 +160,24 @@ def found_in(
         if any(one.begun_ms <= first.at_ms and _is_level(delay_ms(first), one.delay_ms) for one in found):
             continue
         of_clock = _judged(first, in_order, level, found, are_numbered=are_numbered)
-        if of_clock is not None and are_numbered:
+        if of_clock is not None:
             delayed = [one for one in level if id(one) in slow_ids]
-            if _was_delayed(delayed, [0, *(one.shift_ms for one in found)], places, settled):
-                of_clock = None
+            numbers = Numbers(places, [0, *(one.shift_ms for one in found)], settled) if are_numbered else None
+            of_clock = of_clock if _is_clock(of_clock, in_order, level, delayed, numbers) else None
         if of_clock is not None:
             found.append(of_clock)
             if len(found) >= CLOCKS_MAX:
                 break
         shift_ms = 0 if of_clock is None else of_clock.shift_ms
-        places = sorted([*places, *(place_of(_with_shift(one, shift_ms)) for one in level)])
+        places = sorted([*places, *(place_of(with_shift(one, shift_ms)) for one in level)])
     return found
 
 
 def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
-    """Whether the steps show again what they showed of a clock, or deny it.
+    """Whether the steps show again what they showed of a clock, or that it was none.
 
     They do as long as its first step and one that was sent before it can be moved. After that it stays known.
     """
-    if any(_denies(one, step) for step in in_order):
-        return True
     # Its delay may be another one: that of a copy that was received before.
     first = (one.begun_ms, one.seq, one.tie)
     begun = any((step.at_ms, step.seq, step.tie) == first for step in in_order)
@@ -229,37 +222,6 @@ def _slow(steps: Iterable[Step]) -> list[Step]:
     return sorted(slow, key=delay_ms)
 
 
-def _was_delayed(
-    level: Sequence[Step], shifts_ms: Sequence[int], places: Sequence[Place], settled: Sequence[Span]
-) -> bool:
-    """Whether steps were only delayed, by a clock with one of these shifts: one lies, by number and time, between two others.
-
-    Or their numbers, with those around them, rise with the time up to that of another: they are of its run.
-    """
-    for shift_ms in shifts_ms:
-        own = [place_of(_with_shift(one, shift_ms)) for one in level]
-        if _rises(own, places):
-            return True
-        for place in own:
-            at = bisect_left(places, place)
-            lies_between = 0 < at < len(places) and places[at - 1][1] < place[1] < places[at][1]
-            # Where its number is settled, the step is of another run.
-            if lies_between and not any(
-                span.has(place[1]) and span.from_ms <= place[0] <= span.to_ms for span in settled
-            ):
-                return True
-    return False
-
-
-def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
-    """Whether the numbers from the first of these places to the place after the last one rise with the time."""
-    begin, end = bisect_left(places, own[0]), bisect_right(places, own[-1])
-    if end == len(places) or (own[0][1] and begin and places[begin - 1][1] >= own[0][1]):
-        return False
-    numbers = [number for _, number, _ in sorted([*own, *places[begin : end + 1]])]
-    return all(one < following for one, following in pairwise(numbers))
-
-
 def _judged(
     first: Step, in_order: Sequence[Step], level: Sequence[Step], known: Sequence[SetBack], *, are_numbered: bool
 ) -> SetBack | None:
@@ -280,7 +242,26 @@ def _judged(
     own = [one for one in level if one.at_ms >= from_ms and (until_ms is None or one.at_ms < until_ms)]
     recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
     found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, recv_ms, first.seq, first.tie)
-    return found if own and not any(_denies(found, one) for one in quick) else None
+    return found if own else None
+
+
+def _is_clock(
+    one: SetBack, in_order: Sequence[Step], level: Sequence[Step], delayed: Sequence[Step], numbers: Numbers | None
+) -> bool:
+    """Whether steps that may be by a clock that was set back are; `delayed` are those of `level` that are slow.
+
+    A quick one that was sent after the first of them, by the clock before it, shows that they were delayed, or that the clock was
+    set forward again: only numbers tell which.
+    """
+    quick = (step for step in in_order if one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN)
+    forward_ms = next((step.at_ms for step in quick if step.at_ms - one.begun_ms >= one.shift_ms), None)
+    if numbers is None:
+        return forward_ms is None
+    if forward_ms is None and not was_delayed(delayed, numbers):
+        return True
+    until_ms = None if forward_ms is None else forward_ms - one.shift_ms
+    own = [step for step in level if until_ms is None or step.at_ms < until_ms]
+    return was_set_back(own, one.shift_ms, numbers, {(step.seq, step.at_ms) for step in in_order if not step.is_timed})
 
 
 def _is_level(delay: int, other: int) -> bool:

@@ -233,18 +233,3 @@ def test_a_clock_set_back_by_little_within_a_request_splits_no_play(by_ms: int) 
 
 def without_content(beacon: Beacon) -> Beacon:
     return msgspec.structs.replace(beacon, attrs={"sta": beacon.attrs["sta"]})
-
-
-@pytest.mark.parametrize(
-    ("by_ms", "parts"), [(-95 * SECOND_MS, [(5, 40_000), (55, 590_000)]), (-HOUR_MS, [(30, 290_000), (30, 280_000)])]
-)
-def test_a_clock_that_is_set_to_before_its_play_began_and_right_again_makes_two_rows_of_the_play(
-    by_ms: int, parts: list[tuple[int, int]]
-) -> None:
-    """What was sent later by the right clock looks as if all in between had been delayed alike: docs/view.md has the size."""
-    second = [stepped(one, by_ms) if 5 <= at < 35 else one for at, one in enumerate(play(60, 310_000, "b"))]
-    beacons = [*play(30, 0, "a"), *second]
-    rows = rows_of(beacons)
-    assert [(count, watch_ms) for _, _, count, _, watch_ms in rows] == [(30, 290_000), *parts]
-    random.Random(1).shuffle(beacons)
-    assert rows_of(beacons) == rows
