@@ -46,11 +46,11 @@ def set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
         places = [_place(*one) for one in placed]
         lies_between = any(_lies_between(one, shift, places) for one in late for shift in shifts)
         was_delayed = numbered and (lies_between or any(_rises(late, shift, places) for shift in shifts))
-        clock = _clock(first, in_order, clocks, numbered=numbered)
+        clock, is_level = _clock(first, in_order, clocks, numbered=numbered)
         if clock is not None:
             quick = (one for one in in_order if first.offset_ms - one.offset_ms >= 30_000)
             forward_ms = next((one.at_ms for one in quick if one.at_ms - first.at_ms >= clock[2]), None)
-            if forward_ms is not None or was_delayed:
+            if forward_ms is not None or was_delayed or not is_level:
                 own = [one for one in by_clock if forward_ms is None or one.at_ms + clock[2] < forward_ms]
                 others = [(one, shift) for one, shift in placed if shift or one not in by_clock]
                 clock = clock if numbered and _explains(own, clock[2], shifts, others) else None
@@ -78,18 +78,20 @@ def _shift_of(one: Step, clocks: Sequence[_Clock]) -> int:
     return max(own, key=lambda clock: clock[1])[2] if own else 0
 
 
-def _clock(first: Step, in_order: Sequence[Step], known: Sequence[_Clock], *, numbered: bool) -> _Clock | None:
-    """When it began by the client, its offset, its shift, and when the first beacon by it was received; None if it is none."""
+def _clock(
+    first: Step, in_order: Sequence[Step], known: Sequence[_Clock], *, numbered: bool
+) -> tuple[_Clock | None, bool]:
+    """When it began by the client, its offset, its shift, when the first beacon by it was received; whether it lasts."""
     later = [one for one in in_order if one.at_ms > first.at_ms]
     quick = [one for one in later if first.offset_ms - one.offset_ms >= 30_000]
     before = [one for one in quick if one.recv_ms < first.recv_ms]
     alike = [one for one in later if abs(one.offset_ms - first.offset_ms) <= 5_000]
     zeros = [one.at_ms for one in alike if one.seq == 0] if numbered else []
     own = [one for one in alike if (not zeros or one.at_ms < zeros[0]) and one.at_ms >= first.at_ms + 10_000]
-    if not before or not own:
-        return None
+    if not before:
+        return None, False
     shift_ms = first.offset_ms - min(one.offset_ms - _shift_of(one, known) for one in before)
-    return first.at_ms, first.offset_ms, shift_ms, min(one.recv_ms for one in (first, *own))
+    return (first.at_ms, first.offset_ms, shift_ms, min(one.recv_ms for one in (first, *own))), bool(own)
 
 
 def _place(one: Step, shift_ms: int) -> tuple[int, int]:

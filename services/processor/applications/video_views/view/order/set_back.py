@@ -159,9 +159,9 @@ def found_in(
         level = _level(first, by_delay)
         if any(one.begun_ms <= first.at_ms and _is_level(delay_ms(first), one.delay_ms) for one in found):
             continue
-        of_clock = _judged(first, in_order, level, found, are_numbered=are_numbered)
+        of_clock, is_level = _judged(first, in_order, level, found, are_numbered=are_numbered)
         if of_clock is not None:
-            delayed = [one for one in level if id(one) in slow_ids]
+            delayed = [one for one in level if id(one) in slow_ids] if is_level else None
             numbers = Numbers(places, [0, *(one.shift_ms for one in found)], settled) if are_numbered else None
             of_clock = of_clock if _is_clock(of_clock, in_order, level, delayed, numbers) else None
         if of_clock is not None:
@@ -224,16 +224,16 @@ def _slow(steps: Iterable[Step]) -> list[Step]:
 
 def _judged(
     first: Step, in_order: Sequence[Step], level: Sequence[Step], known: Sequence[SetBack], *, are_numbered: bool
-) -> SetBack | None:
-    """What the steps show of the first one by a clock, if they show one; `level` have its delay.
+) -> tuple[SetBack | None, bool]:
+    """What the steps show of the first one by a clock, if they show one, and whether others have its delay long enough.
 
-    `known` are the clocks that were set back by less.
+    `level` have its delay; `known` are the clocks that were set back by less.
     """
     later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
     quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
     before = [one for one in quick if one.recv_ms < first.recv_ms]
     if not before:
-        return None
+        return None, False
     base_ms = min(delay_ms(one) - shifted(one, known).shift_ms for one in before)
     # Beginnings that were delayed alike are no clock.
     beginnings = (one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first)))
@@ -242,13 +242,19 @@ def _judged(
     own = [one for one in level if one.at_ms >= from_ms and (until_ms is None or one.at_ms < until_ms)]
     recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
     found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, recv_ms, first.seq, first.tie)
-    return found if own else None
+    return found, bool(own)
 
 
 def _is_clock(
-    one: SetBack, in_order: Sequence[Step], level: Sequence[Step], delayed: Sequence[Step], numbers: Numbers | None
+    one: SetBack,
+    in_order: Sequence[Step],
+    level: Sequence[Step],
+    delayed: Sequence[Step] | None,
+    numbers: Numbers | None,
 ) -> bool:
     """Whether steps that may be by a clock that was set back are; `delayed` are those of `level` that are slow.
+
+    That is None where they are not over long enough to show a clock by their delay alone.
 
     A quick one that was sent after the first of them, by the clock before it, shows that they were delayed, or that the clock was
     set forward again: only numbers tell which.
@@ -256,8 +262,8 @@ def _is_clock(
     quick = (step for step in in_order if one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN)
     forward_ms = next((step.at_ms for step in quick if step.at_ms - one.begun_ms >= one.shift_ms), None)
     if numbers is None:
-        return forward_ms is None
-    if forward_ms is None and not was_delayed(delayed, numbers):
+        return delayed is not None and forward_ms is None
+    if delayed is not None and forward_ms is None and not was_delayed(delayed, numbers):
         return True
     until_ms = None if forward_ms is None else forward_ms - one.shift_ms
     own = [step for step in level if until_ms is None or step.at_ms < until_ms]

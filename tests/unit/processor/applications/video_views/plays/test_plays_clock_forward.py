@@ -39,6 +39,8 @@ def late(beacon: Beacon, by_ms: int) -> Beacon:
         (-95 * SECOND_MS, range(5, 35), 2),
         (-HOUR_MS, range(5, 35), 2),
         (-HOUR_MS, range(1, 3), 2),
+        (-95 * SECOND_MS, range(1, 2), 2),
+        (-HOUR_MS, range(5, 6), 2),
         # Between the plays; into the middle of the first one, and to before it.
         (-95 * SECOND_MS, range(35), 1),
         (-HOUR_MS, range(35), 1),
@@ -86,7 +88,7 @@ def test_when_what_showed_it_cannot_be_moved_any_more(by_ms: int, first: int, st
 def test_beacons_that_were_delayed_alike_stay_where_they_were_sent(delay_ms: int) -> None:
     """The last two of a play, where the next one lost the same two; those of its middle; the first ones of the next."""
     first, second = play(6, 0, "a"), play(50, 60_000, "b")
-    for delayed, lost in ((range(4, 6), range(4, 6)), (range(2, 5), ()), ((), ())):
+    for delayed, lost in ((range(4, 6), range(4, 6)), ((5,), (5,)), (range(2, 5), ()), ((), ())):
         head = range(3) if not delayed else ()
         beacons = [
             *(late(one, delay_ms) if at in delayed else one for at, one in enumerate(first)),
