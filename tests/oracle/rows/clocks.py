@@ -4,6 +4,7 @@ Written from the words of `docs/view.md` (Plays of a CMCD session, "The clock is
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tests.oracle.rows.reading import Step
 
@@ -55,6 +56,7 @@ def set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
                 others = [(one, shift) for one, shift in placed if shift or one not in by_clock]
                 clock = clock if numbered and _explains(own, clock[2], shifts, others) else None
         clocks += [] if clock is None else [clock]
+        placed = [(one, shift) for one, shift in placed if shift or one not in by_clock]
         placed += [(one, 0 if clock is None else clock[2]) for one in by_clock]
     level = []
     for one in in_order:
@@ -102,12 +104,25 @@ def _explains(own: Sequence[Step], shift_ms: int, shifts_ms: Sequence[int], othe
     """Whether a clock that was set back and forward again explains beacons, and numbers would be missing without it."""
     timed = [one for one in own if not one.is_request]
     places = [_place(*one) for one in others if not one[0].is_request]
-    if not timed or not _rises(timed, shift_ms, places):
+    if not timed or not _continues(timed, shift_ms, places):
         return False
     missing, *without = (
         _missing([*places, *(_place(one, shift) for one in timed)]) for shift in (shift_ms, *shifts_ms)
     )
     return min(without) - missing >= 3
+
+
+def _continues(timed: Sequence[Step], shift_ms: int, places: Sequence[tuple[int, int]]) -> bool:
+    own = sorted(_place(one, shift_ms) for one in timed)
+    before = max((other for other in places if other < own[0]), default=(0, -1))[1]
+    after = min((other for other in places if other > own[-1]), default=None)
+    if after is None or 0 < own[0][1] <= before:
+        return False
+    within = sorted([*own, *(other for other in places if own[0] <= other <= own[-1]), after])
+    numbers = [seq for _, seq in within]
+    begins = 0 in numbers[1:]
+    follows = numbers[0] in (0, before + 1)
+    return (follows or not begins) and all(two > one or two == 0 for one, two in pairwise(numbers))
 
 
 def _missing(places: Sequence[tuple[int, int]]) -> int:

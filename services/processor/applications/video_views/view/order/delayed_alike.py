@@ -57,18 +57,20 @@ def was_delayed(level: Sequence[Step], numbers: Numbers) -> bool:
     return False
 
 
-def was_set_back(level: Sequence[Step], shift_ms: int, numbers: Numbers, untimed: Set[tuple[int, int]]) -> bool:
-    """Whether only a clock that was set back, by `shift_ms`, explains these steps, though it was set forward again.
+def was_set_back(
+    level: Sequence[Step], until_ms: int | None, shift_ms: int, numbers: Numbers, untimed: Set[tuple[int, int]]
+) -> bool:
+    """Whether only a clock that was set back, by `shift_ms`, explains these steps up to a time, though it was set forward again.
 
-    Moved by that, their numbers go on with the one before them and rise up to the one after them. Where they are, by a clock with
-    any of the shifts, more numbers would be missing. `untimed` are the numbers and times of steps that do not count: they tell
-    of what was before.
+    Moved by that, their numbers go on with the one before them and rise up to the one after them, or begin again. Where they
+    are, by a clock with any of the shifts, more numbers would be missing. `untimed` are the numbers and times of steps that do
+    not count: they tell of what was before.
     """
-    timed = [one for one in level if one.is_timed]
+    timed = [one for one in level if one.is_timed and (until_ms is None or one.at_ms < until_ms)]
     own = set(_places(level, 0))
     places = [one for one in numbers.places if one not in own and one[1:] not in untimed]
     moved = _places(timed, shift_ms)
-    if not moved or not _rises(moved, places):
+    if not moved or not _goes_on(moved, places):
         return False
     missing_min = _missing([*moved, *places]) + MISSING_MORE_MIN
     return all(_missing([*_places(timed, one), *places]) >= missing_min for one in numbers.shifts_ms)
@@ -85,6 +87,18 @@ def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
         return False
     numbers = [number for _, number, _ in sorted([*own, *places[begin : end + 1]])]
     return all(one < following for one, following in pairwise(numbers))
+
+
+def _goes_on(own: Sequence[Place], places: Sequence[Place]) -> bool:
+    """As `_rises`, or plays begin behind the first of these places, which directly follows a number or begins a play itself."""
+    begin, end = bisect_left(places, own[0]), bisect_right(places, own[-1])
+    before, first = places[begin - 1][1] if begin else -1, own[0][1]
+    if end == len(places) or (first and before >= first):
+        return False
+    numbers = [number for _, number, _ in sorted([*own, *places[begin : end + 1]])]
+    if 0 in numbers[1:] and first and before != first - 1:
+        return False
+    return all(one < following or not following for one, following in pairwise(numbers))
 
 
 def _missing(places: Sequence[Place]) -> int:

@@ -169,7 +169,8 @@ def found_in(
             if len(found) >= CLOCKS_MAX:
                 break
         shift_ms = 0 if of_clock is None else of_clock.shift_ms
-        places = sorted([*places, *(place_of(with_shift(one, shift_ms)) for one in level)])
+        moved = {place_of(with_shift(one, 0)) for one in level}
+        places = sorted({*places} - moved | {place_of(with_shift(one, shift_ms)) for one in level})
     return found
 
 
@@ -266,8 +267,8 @@ def _is_clock(
     if delayed is not None and forward_ms is None and not was_delayed(delayed, numbers):
         return True
     until_ms = None if forward_ms is None else forward_ms - one.shift_ms
-    own = [step for step in level if until_ms is None or step.at_ms < until_ms]
-    return was_set_back(own, one.shift_ms, numbers, {(step.seq, step.at_ms) for step in in_order if not step.is_timed})
+    untimed = {(step.seq, step.at_ms) for step in in_order if not step.is_timed}
+    return was_set_back(level, until_ms, one.shift_ms, numbers, untimed)
 
 
 def _is_level(delay: int, other: int) -> bool:

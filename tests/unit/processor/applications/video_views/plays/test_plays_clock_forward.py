@@ -66,12 +66,36 @@ def test_where_beacons_are_lost(by_ms: int) -> None:
         random.Random(seed).shuffle(beacons)
 
 
-def test_a_clock_that_goes_back_and_forth() -> None:
+@pytest.mark.parametrize("by_ms", [-95 * SECOND_MS, -HOUR_MS])
+def test_a_clock_that_goes_back_and_forth(by_ms: int) -> None:
     stretch = [*range(5, 12), *range(20, 31), *range(40, 50)]
-    second = [stepped(one, -HOUR_MS) if at in stretch else one for at, one in enumerate(play(60, 310_000, "b"))]
+    second = [stepped(one, by_ms) if at in stretch else one for at, one in enumerate(play(60, 310_000, "b"))]
     beacons = [*play(30, 0, "a"), *second]
     for seed in range(3):
         assert rows_of(beacons) == [("s1", 30, 0, 290_000, 0, 0), ("s1.2", 60, 0, 590_000, 0, 6)]
+        random.Random(seed).shuffle(beacons)
+
+
+@pytest.mark.parametrize("by_ms", [-95 * SECOND_MS, -HOUR_MS])
+@pytest.mark.parametrize(("until", "steps"), [(60, (1, 0)), (75, (1, 1))])
+def test_forward_between_two_plays_or_in_the_next_one(by_ms: int, until: int, steps: tuple[int, int]) -> None:
+    later = [*play(60, 310_000, "b"), *play(40, 920_000, "c")]
+    beacons = [*play(30, 0, "a"), *(stepped(one, by_ms if 5 <= at < until else 0) for at, one in enumerate(later))]
+    for seed in range(3):
+        assert rows_of(beacons) == [
+            ("s1", 30, 0, 290_000, 0, 0),
+            ("s1.2", 60, 0, 590_000, 0, steps[0]),
+            ("s1.3", 40, 0, 390_000, 0, steps[1]),
+        ]
+        random.Random(seed).shuffle(beacons)
+
+
+def test_by_another_clock_in_each_play() -> None:
+    second = [stepped(one, -95 * SECOND_MS if 5 <= at < 15 else 0) for at, one in enumerate(play(30, 310_000, "b"))]
+    third = [stepped(one, -HOUR_MS if 5 <= at < 15 else 0) for at, one in enumerate(play(30, 620_000, "c"))]
+    beacons = [*play(30, 0, "a"), *second, *third]
+    for seed in range(3):
+        assert [one[1:] for one in rows_of(beacons)] == [(30, 0, 290_000, 0, steps) for steps in (0, 2, 2)]
         random.Random(seed).shuffle(beacons)
 
 
