@@ -1,7 +1,8 @@
 """`/v1/open-views?customer=...`: views that are still open, found by their newest beacons and looked up at the processor."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,8 @@ from shared.problems import Problem
 
 #: Lookups under way of all who ask.
 _AT_ONCE_MAX: Final = 8
+#: Questions of one organisation: one after another, so that nobody waits for more than one of each other's; so many may wait.
+QUESTIONS_MAX: Final = 16
 OPERATIONS: Final = [
     Operation(
         "/v1/open-views",
@@ -32,6 +35,18 @@ OPERATIONS: Final = [
         tag="views",
     )
 ]
+
+
+class TooManyQuestions(RuntimeError):
+    """The organisation has as many questions waiting as one may."""
+
+
+class _Own:
+    """The questions of one organisation."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.count = 0
 
 
 class OpenViewRoutes:
@@ -52,6 +67,7 @@ class OpenViewRoutes:
         self._audit = audit
         self._address = address
         self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
+        self._own: dict[str, _Own] = {}
 
     def add_to(self, routing: Routing) -> None:
         """Adds the route."""
@@ -67,9 +83,12 @@ class OpenViewRoutes:
             if asked.viewer:
                 actor = Actor.of(principal_of(request), self._address(request))
                 await self._audit.note(actor, "looked_at_viewer", asked.viewer)
-            now_ms, found = await self._newest()
-            ids, is_cut = open_views.candidates(asked, found.beacons)
-            plays = await asyncio.gather(*(self._open_plays(asked.customer, one) for one in ids))
+            async with self._turn_of(principal_of(request).organisation_id):
+                now_ms, found = await self._newest()
+                ids, is_cut = await asyncio.to_thread(open_views.candidates, asked, found.beacons)
+                plays = await asyncio.gather(*(self._open_plays(asked.customer, one) for one in ids))
+        except TooManyQuestions:
+            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
         except (PostgresAway, NotPublished, QueryRefused):
             return problem_response(Problem(503, "Postgres does not answer", "away"))
         except ArrivalsAway:
@@ -83,6 +102,21 @@ class OpenViewRoutes:
         answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
         answer.enable_compression()
         return answer
+
+    @asynccontextmanager
+    async def _turn_of(self, organisation_id: str) -> AsyncIterator[None]:
+        """The organisation's turn, while the block runs. Raises `TooManyQuestions`."""
+        own = self._own.setdefault(organisation_id, _Own())
+        if own.count >= QUESTIONS_MAX:
+            raise TooManyQuestions
+        own.count += 1
+        try:
+            async with own.turn:
+                yield
+        finally:
+            own.count -= 1
+            if not own.count:
+                del self._own[organisation_id]
 
     async def _open_plays(self, customer_id: str, view_id: str) -> list[dict[str, Any]]:
         """The open view of this id; of a session with several plays, those of its plays that are open."""

@@ -1,10 +1,13 @@
 """Reads the newest records of topics `beacons` and `rejected` when somebody looks, and nothing in between.
 
-One reading at a time, of a bounded time and number of records: a thousand people who look cost no more than one after another.
+One reading at a time, of a bounded time, number of records and bytes: a thousand people who look cost no more than one after
+another, and no customer's records, however large, take the memory that all share.
 """
 
 import threading
 import time
+from collections import deque
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -20,9 +23,13 @@ log = structlog.get_logger(__name__)
 #: How far back is looked, and how many records of a topic are read: the newest ones.
 BACK_SECONDS: Final = 600
 RECORDS_MAX: Final = 20_000
+#: Of a topic, the same way: a beacon may take 256 KiB, a rejected body 1 MB, and a customer may send 10 MB a second.
+BYTES_MAX: Final = 32 * 1024 * 1024
+#: What a record takes in memory beside its bytes, about.
+_OVERHEAD_BYTES: Final = 500
 ANSWER_SECONDS_MAX: Final = 2.0
 READ_SECONDS_MAX: Final = 5.0
-_RECORDS_PER_POLL_MAX: Final = 2_000
+_RECORDS_PER_POLL_MAX: Final = 100
 
 
 class ArrivalsAway(Exception):
@@ -37,13 +44,47 @@ class Newest(NamedTuple):
     is_cut: bool
 
 
+class Kept:
+    """The newest records of each partition, of at most so many bytes: nobody's records push out those of another partition.
+
+    `bytes_max` is by topic, of each of its partitions.
+    """
+
+    def __init__(self, bytes_max: Mapping[str, int]) -> None:
+        self._bytes_max = bytes_max
+        self._found: dict[tuple[str, int], deque[tuple[Read, int]]] = {}
+        self._bytes: dict[tuple[str, int], int] = {}
+        #: Whether a record was let out for want of room.
+        self.is_cut = False
+
+    def add(self, topic: str, partition: int, record: Read) -> None:
+        """The next record of the partition. The oldest ones make room for it; one alone may be larger than the room."""
+        place, size = (topic, partition), _size_of(record)
+        found = self._found.setdefault(place, deque())
+        found.append((record, size))
+        self._bytes[place] = self._bytes.get(place, 0) + size
+        while self._bytes[place] > self._bytes_max[topic] and len(found) > 1:
+            self._bytes[place] -= found.popleft()[1]
+            self.is_cut = True
+
+    def of(self, topic: str) -> list[Read]:
+        """The records of all partitions of a topic, those of each in their order."""
+        return [record for (name, _), found in self._found.items() if name == topic for record, _ in found]
+
+
+def _size_of(record: Read) -> int:
+    headers = sum(len(name) + len(value) for name, value in record.headers.items())
+    return len(record.key or b"") + len(record.value) + headers + _OVERHEAD_BYTES
+
+
 class ArrivalReader:
     """Its calls block: they belong on a thread."""
 
-    def __init__(self, settings: Settings, *, records_max: int = RECORDS_MAX) -> None:
+    def __init__(self, settings: Settings, *, records_max: int = RECORDS_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._config = client_config(settings, "dashboard-arrivals") | _consumer_config()
         self._topics = {topic.name: topic.partitions(settings.profile) for topic in (BEACONS, REJECTED)}
         self._records_max = records_max
+        self.bytes_max: Final = {name: bytes_max // partitions for name, partitions in self._topics.items()}
         self._one_at_a_time = threading.Lock()
 
     def newest(self, now_ms: int) -> Newest:
@@ -60,7 +101,7 @@ class ArrivalReader:
 
     def _read(self, consumer: Consumer, since_ms: int) -> Newest:
         begins, is_cut = self._begins(consumer, since_ms)
-        found: dict[str, list[Read]] = {BEACONS.name: [], REJECTED.name: []}
+        kept = Kept(self.bytes_max)
         waiting = {(one.topic, one.partition) for one in begins}
         consumer.assign(begins)
         deadline = time.monotonic() + READ_SECONDS_MAX
@@ -68,12 +109,12 @@ class ArrivalReader:
             for message in consumer.consume(_RECORDS_PER_POLL_MAX, timeout=ANSWER_SECONDS_MAX / 2):
                 error = message.error()
                 if error is None:
-                    found[str(message.topic())].append(_read_of(message))
+                    kept.add(str(message.topic()), message.partition() or 0, _read_of(message))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     waiting.discard((message.topic(), message.partition()))
                 else:
                     raise KafkaException(error)
-        return Newest(found[BEACONS.name], found[REJECTED.name], is_cut or bool(waiting))
+        return Newest(kept.of(BEACONS.name), kept.of(REJECTED.name), is_cut or kept.is_cut or bool(waiting))
 
     def _begins(self, consumer: Consumer, since_ms: int) -> tuple[list[TopicPartition], bool]:
         """Where each partition that has records of the time is read from, and whether that is later than the time."""
@@ -110,5 +151,8 @@ def _consumer_config() -> dict[str, Any]:
         "isolation.level": "read_committed",
         "auto.offset.reset": "latest",
         "fetch.wait.max.ms": 50,
+        # What waits in the client counts as well: its own default is 64 MB.
+        "queued.max.messages.kbytes": 8_192,
+        "fetch.max.bytes": 8 * 1024 * 1024,
         "error_cb": log_client_error("dashboard-arrivals"),
     }

@@ -60,7 +60,8 @@ class ArrivalRoutes:
             at_ms, found = await self.newest()
         except ArrivalsAway:
             return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
-        drawn = picture(
+        drawn = await asyncio.to_thread(
+            picture,
             asked.customer,
             found.beacons,
             found.rejected,
