@@ -21,6 +21,7 @@ from services.rim.database.pool import Postgres
 
 COMMENT_CHARS_MAX: Final = 4_000
 MUTE_HOURS_MAX: Final = 24 * 30
+TEMPLATE_CHARS_MAX: Final = 4_000
 ADDRESSES_MAX: Final = 20
 _ADDRESS_CHARS_MAX: Final = 2_000
 _SECRET_CHARS_MIN: Final = 16
@@ -222,6 +223,8 @@ def checked_target(kind: str, target: Mapping[str, Any]) -> dict[str, Any]:
 def _check_words(name: str, template: str | None) -> None:
     if not 0 < len(name.strip()) <= 200 or not name.isprintable():
         raise ReceiverWrong("a name has 1 to 200 characters that can be shown")
+    if len(template or "") > TEMPLATE_CHARS_MAX:
+        raise ReceiverWrong(f"a template has at most {TEMPLATE_CHARS_MAX} characters")
     try:
         check_template(template or "")
     except TemplateWrong as error:

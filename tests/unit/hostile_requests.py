@@ -66,6 +66,7 @@ _NAMES: Final = [
         b"actor",
         b"format",
     ),
+    *(b"viewer", b"title", b"error", b"score_below", b"from_ms", b"until_ms", b"step_ms", b"dimension", b"fields"),
 ]
 #: Values that some parameter takes, or nearly: behind its check code goes on.
 _ACCEPTED: Final = [

@@ -8,6 +8,7 @@ from services.alerts.core import quiet
 from services.alerts.core.metrics import METRICS
 from services.alerts.core.quiet import Quiet, QuietWrong
 from shared.schemas.alerts.rule import AlertRule, Condition, Direction, MetricName, Severity
+from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.live import DIMENSIONS, SLICE_VALUE_CHARS_MAX
 
 NAME_CHARS_MAX: Final = 200
@@ -49,6 +50,8 @@ class RuleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def check(body: RuleBody) -> None:
     """Raises `RuleWrong`."""
     metric = METRICS[body.metric]
+    if not CUSTOMER_ID.fullmatch(body.customer):
+        raise RuleWrong("customer", "customer names a customer")
     if not 0 < len(body.name.strip()) <= NAME_CHARS_MAX or not body.name.isprintable():
         raise RuleWrong("name", f"a name has 1 to {NAME_CHARS_MAX} characters that can be shown")
     if body.condition == "threshold":

@@ -34,11 +34,15 @@ async def body_of(request: web.Request, kind: type[T]) -> T:
     if len(data) > BODY_BYTES_MAX:
         raise Refused(Problem(413, f"A body has at most {BODY_BYTES_MAX} bytes", "body-large"))
     try:
-        return msgspec.json.decode(data, type=kind)
+        found = msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why, _, where = str(error).partition(" - at `$")
         pointer = "#" + "".join(f"/{part}" for part in where.rstrip("`").split(".") if part)
         raise Refused(Problem(400, "The body is not what this takes", "body", errors=[Fault(why, pointer)])) from None
+    if b"\\u0000" in msgspec.json.encode(found):
+        # Postgres takes none, in no text.
+        raise Refused(Problem(400, "The body is not what this takes", "body", errors=[Fault("a character NUL", "#")]))
+    return found
 
 
 def asked_of(request: web.Request, kind: type[T]) -> T:
@@ -48,6 +52,10 @@ def asked_of(request: web.Request, kind: type[T]) -> T:
     if repeated is not None:
         raise Refused(
             Problem(400, "A parameter is given once", "parameter", errors=[Fault("given twice", parameter=repeated)])
+        )
+    if (with_nul := next((name for name, values in given.items() if "\0" in values[0]), None)) is not None:
+        raise Refused(
+            Problem(400, "A parameter is wrong", "parameter", errors=[Fault("a character NUL", parameter=with_nul)])
         )
     try:
         return msgspec.convert({name: values[0] for name, values in given.items()}, kind, strict=False)

@@ -16,6 +16,9 @@ from prometheus_client import REGISTRY
 from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.guard import CSRF_HEADER
 from services.dashboard.app import make_app, make_runner
+from services.dashboard.arrivals.picture import Read
+from services.dashboard.arrivals.reading import Newest
+from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.limits.queries import CustomerLimits, Limit
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
@@ -91,6 +94,16 @@ class FakePast:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+
+class FakeArrivals:
+    """A reader of what the test puts here."""
+
+    def __init__(self) -> None:
+        self.beacons: list[Read] = []
+
+    def newest(self, now_ms: int) -> Newest:
+        return Newest(self.beacons, self.beacons, is_cut=False)
 
 
 class FakeLimits:
@@ -325,7 +338,9 @@ async def test_slices_are_of_the_customer_that_is_looked_at_and_follow_the_pictu
 
 async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> None:
     views = FakeViews()
-    views.answer = b"{}"
+    views.answer = b'{"found":{"state":"open","row":{"view_id":"a","video_title":"x"}}}'
+    came = FakeArrivals()
+    came.beacons = [Read(1, b"a:v", b"{}", {}), Read(2, b"a:\xff/../x", b"\xff", {"customer": "\ufffd"})]
     app = make_app(
         LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS),
         FakeServing(),
@@ -335,12 +350,16 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         unpublished_ms_max=120_000,
         now_ms=lambda: NOW_MS,
         limits=FakeLimits(),
+        past=FakePast(),
+        arrivals=ArrivalRoutes(came, lambda: NOW_MS),
     )
     runner = make_runner(app, 1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     known = ["/api/quality?hours=24", "/api/limits?customer=a"]
+    known += ["/v1/arrivals?customer=a", "/v1/open-views?customer=a&viewer=x", "/v1/open-views?customer=a"]
+    known += ["/v1/live/history?customer=a&from_ms=0&until_ms=60000"]
     paths = [*paths_of(app), *known, "/v1/customers?limit=1&cursor=a", "/static/", "/x"]
     bodies = [b"", b"{", *hostile_bodies(ACCOUNT_BODIES, 50)]
     logged_in = [cookie_header(OWNER), f"{CSRF_HEADER}: {OWNER.csrf}".encode()]
