@@ -112,6 +112,8 @@ def _rekeyed(rng: Random, route: str, document: Any) -> Any:
 def view_id(rng: Random, route: str) -> str:
     """One of few; now and then one of another kind of client, or a new one."""
     kind = rng.choice((*_NUMBERS, "pixel")) if rng.random() < 0.02 else route
+    if rng.random() < 0.01:
+        return f"{kind}-{rng.randrange(KEYS)}\0{rng.randrange(3)}"
     return f"{kind}-{rng.randrange(KEYS if rng.random() < 0.9 else 10**9)}"
 
 

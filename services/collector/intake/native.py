@@ -54,6 +54,8 @@ class NativeBeacon(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         msgspec.Meta(
             min_length=1,
             max_length=VIEW_ID_CHARS_MAX,
+            # See `post.NUL`.
+            pattern=r"^[^\x00]*$",
             description="One attempt to play one video: a random id, say a UUID.",
         ),
     ]

@@ -16,6 +16,8 @@ from shared.schemas.span import Span
 
 USER_AGENT_CHARS_MAX = 512
 EVENT_CHARS_MAX = 64
+#: In no view id: in the processor's keys it ends the id of a session, and what follows it is the number of a play.
+NUL = "\0"
 DETAIL_CHARS_MAX = 300
 
 
@@ -150,9 +152,9 @@ def checked_customer(key: object, post: Post, rules: Rules) -> Found:
 
 def checked_view_id(view_id: object) -> str:
     """`view_id` if it can be one; raises `InvalidInput` otherwise."""
-    if not isinstance(view_id, str) or not 0 < len(view_id) <= VIEW_ID_CHARS_MAX:
+    if not isinstance(view_id, str) or not 0 < len(view_id) <= VIEW_ID_CHARS_MAX or NUL in view_id:
         raise InvalidInput(
-            "invalid", f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters"
+            "invalid", f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters other than NUL"
         )
     return view_id
 
@@ -167,7 +169,8 @@ def claimed_customer(key: object, rules: Rules) -> str | None:
 
 def claimed_view_id(view_id: object) -> str | None:
     """`view_id` if it can be one."""
-    return view_id if isinstance(view_id, str) and 0 < len(view_id) <= VIEW_ID_CHARS_MAX else None
+    is_one = isinstance(view_id, str) and 0 < len(view_id) <= VIEW_ID_CHARS_MAX and NUL not in view_id
+    return view_id if is_one else None
 
 
 def checked_event(event: object) -> str:

@@ -8,6 +8,7 @@ from services.processor.applications.video_views.live.board import STORE as LIVE
 from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.sessions import Sessions
+from services.processor.applications.video_views.shelf import SEPARATOR
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
 from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun, writes_at_ms
@@ -46,6 +47,9 @@ class VideoViews:
         key = record.key
         if record.value is None or key is None:
             raise Undecodable("the record has no key or no value")
+        if SEPARATOR in key:
+            # Its rows would be those of the view that its key begins with, and it may be of another partition.
+            raise Undecodable("the view id has a character NUL")
         beacon = codec.BEACON.decode(record.value)
         next_step = to_step(beacon)
         if SOURCES[beacon.source].has_plays:

@@ -91,6 +91,7 @@ def test_a_session_that_begins_without_an_id_is_given_one() -> None:
         (b"[]", "invalid"),
         (epas_event(sessionId=...), "invalid"),
         (epas_event(sessionId=7), "invalid"),
+        (epas_event(sessionId="s\x002"), "invalid"),
         (epas_event(timestamp="noon"), "invalid"),
         (epas_event(event=...), "invalid"),
         (epas_event(payload={"x": "y" * 70_000}), "too_large"),

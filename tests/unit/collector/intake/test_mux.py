@@ -195,6 +195,7 @@ def test_a_player_that_samples_is_rejected_by_that_name(share: object) -> None:
         ({"xid": ...}, "invalid"),
         ({"xid": ""}, "invalid"),
         ({"xid": "v" * 65}, "invalid"),
+        ({"xid": "v\x002"}, "invalid"),
         ({"e": ...}, "invalid"),
         ({"e": ["hb"]}, "invalid"),
         ({"e": "e" * 65}, "invalid"),

@@ -45,6 +45,7 @@ def test_each_bad_beacon_of_a_batch_is_rejected_with_its_place() -> None:
     bad = [
         native_beacon(event="dance"),
         native_beacon(view_id=""),
+        native_beacon(view_id="view-1\x002"),
         native_beacon(time_ms=-1),
         native_beacon(seq="1"),
         native_beacon(unheard_of=1),
@@ -54,7 +55,7 @@ def test_each_bad_beacon_of_a_batch_is_rejected_with_its_place() -> None:
     ]
     parsed = parse({"beacons": [native_beacon(), *bad, native_beacon(seq=2)]})
     assert len(parsed.accepted) == 2
-    assert [rejected.place for rejected in parsed.rejected] == list(range(1, 9))
+    assert [rejected.place for rejected in parsed.rejected] == list(range(1, 10))
     assert [json.loads(rejected.value) for rejected in parsed.rejected] == bad
     assert {rejected.reason for rejected in parsed.rejected} == {"invalid", "too_large"}
     assert parsed.rejected[0].view_id == "view-1"
@@ -167,6 +168,7 @@ _VALUES = (
     | st.just({})
     | st.just([])
 )
+_LETTERS = st.characters(codec="utf-8", exclude_characters="\0")
 _FIELDS = {
     "view_id": st.text(max_size=70) | _VALUES,
     "event": st.sampled_from(["viewstart", "hb", "viewend"]) | _VALUES,
@@ -178,7 +180,7 @@ _FIELDS = {
     "other": _VALUES,
 }
 _GOOD = st.fixed_dictionaries(
-    {"view_id": st.text(min_size=1, max_size=64), "event": st.just("play"), "time_ms": st.integers(0, 2**53)},
+    {"view_id": st.text(_LETTERS, min_size=1, max_size=64), "event": st.just("play"), "time_ms": st.integers(0, 2**53)},
     optional={"seq": st.integers(0, 2**53), "full_snapshot": st.booleans()},
 )
 _BEACONS = _GOOD | st.builds(lambda good, changes: good | changes, _GOOD, st.fixed_dictionaries({}, optional=_FIELDS))

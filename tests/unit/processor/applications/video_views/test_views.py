@@ -272,6 +272,18 @@ def test_a_beacon_of_an_unknown_source_or_without_a_number_is_rejected(drive: Dr
     assert len(driver.outputs(topics.REJECTED)) == 2
 
 
+def test_a_view_id_with_a_nul_never_makes_a_row_of_the_view_that_it_begins_with(drive: Drive) -> None:
+    """Its key is another one, and so may its partition be: two partitions wrote rows of one view."""
+    driver = driver_of(drive)
+    forged = msgspec.structs.replace(watch()[0], view_id="v1\0forged")
+    for at_ms, one in enumerate([*watch(), forged, cmcd(1, "playing", 500, view_id="v1\0002")]):
+        pipe(driver, one, 30_000 + at_ms)
+    driver.advance_to(T0 + HOUR_MS)
+    assert [(row.view_id, row.source, row.beacon_count) for row in rows(driver)] == [("v1", "mux", len(watch()))]
+    details = [dict(output.headers)["detail"] for output in driver.outputs(topics.REJECTED)]
+    assert details == [b"the view id has a character NUL"] * 2
+
+
 def test_a_view_that_cannot_be_finished_leaves_nothing_behind(drive: Drive) -> None:
     driver = driver_of(drive)
     # What is not text cannot be a row's id: it can be folded, not finished.
