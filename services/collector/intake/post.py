@@ -154,7 +154,8 @@ def checked_view_id(view_id: object) -> str:
     """`view_id` if it can be one; raises `InvalidInput` otherwise."""
     if not isinstance(view_id, str) or not 0 < len(view_id) <= VIEW_ID_CHARS_MAX or NUL in view_id:
         raise InvalidInput(
-            "invalid", f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters other than NUL"
+            "invalid",
+            f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters other than NUL",
         )
     return view_id
 
