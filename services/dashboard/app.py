@@ -115,7 +115,14 @@ def make_app(
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.on_response_prepare.append(_finish)
     routing = Routing(app)
-    guard = Guard(routing, door.identities, hosts=door.hosts, cookie=door.cookie, away_page=_away_page)
+    guard = Guard(
+        routing,
+        door.identities,
+        hosts=door.hosts,
+        cookie=door.cookie,
+        away_page=_away_page,
+        address=door.routes.place.address,
+    )
     app.middlewares.append(guard.answer)
     routes = Routes(board, serving, views, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
     LiveRoutes(board, guard, streams_max=streams_max).add_to(routing)

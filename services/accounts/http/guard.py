@@ -19,6 +19,7 @@ from services.accounts.core.principal import Principal
 from services.accounts.http.access import Access, Routing
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
+from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.problems import PROBLEM_JSON, TYPES, Problem
 from shared.schemas.beacon import CUSTOMER_ID
@@ -71,7 +72,7 @@ def credential_of(request: web.Request) -> Credential:
 
 
 class Guard:
-    """The middleware. `away_page` is what a page answers while nobody can be known."""
+    """The middleware. `away_page` is what a page answers while nobody can be known; `address` is a request's client's."""
 
     def __init__(
         self,
@@ -81,12 +82,15 @@ class Guard:
         hosts: Hosts,
         cookie: Cookie,
         away_page: Callable[[], web.StreamResponse],
+        address: Callable[[web.Request], str | None] = lambda request: request.remote,
     ) -> None:
         self._routing = routing
         self._identities = identities
         self._hosts = hosts
         self._cookie = cookie
         self._away_page = away_page
+        self._address = address
+        self._turns = Turns()
 
     @web.middleware
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -109,7 +113,7 @@ class Guard:
         if credential is None:
             return _nobody(request, access)
         try:
-            principal = await self._identities.principal(credential)
+            principal = await self._principal(request, credential)
         except (PostgresAway, NotPublished, QueryRefused) as error:
             return self._away(access, error)
         if principal is None:
@@ -122,7 +126,11 @@ class Guard:
 
     async def confirm(self, request: web.Request) -> Principal | None:
         """Who asks, asked again: for answers that take long. Raises as `Identities.principal`."""
-        return await self._identities.principal(credential_of(request))
+        return await self._principal(request, credential_of(request))
+
+    async def _principal(self, request: web.Request, credential: Credential) -> Principal | None:
+        async with self._turns.turn(self._address(request)):
+            return await self._identities.principal(credential)
 
     def _credential(self, request: web.Request) -> Credential | None:
         header = request.headers.get("Authorization")
@@ -135,6 +143,8 @@ class Guard:
     def _away(self, access: Access, error: Exception) -> web.StreamResponse:
         if access.is_page:
             return self._away_page()
+        if isinstance(error, TooManyWaiting):
+            return refused(429, "too-many", "too many requests of this address at a time", **{"Retry-After": "1"})
         if isinstance(error, PostgresAway):
             return refused(503, "away", "Postgres does not answer")
         return refused(503, "accounts", "the database has no accounts yet, or not those that this version knows")

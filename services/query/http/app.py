@@ -11,6 +11,7 @@ from services.accounts.http.access import PUBLIC, Routing
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.http.requests import Place
 from services.accounts.looks import Audit
 from services.query.core.filters import Filter
 from services.query.exporting import Exporting
@@ -82,7 +83,14 @@ def make_app(
     app = web.Application()
     app.on_response_prepare.append(_finish)
     routing = Routing(app)
-    guard = Guard(routing, door.identities, hosts=door.hosts, cookie=door.cookie, away_page=_away)
+    guard = Guard(
+        routing,
+        door.identities,
+        hosts=door.hosts,
+        cookie=door.cookie,
+        away_page=_away,
+        address=Place(door.proxies).address,
+    )
     app.middlewares.append(guard.answer)
     desk = Desk(
         Turns(caller_questions_max),
