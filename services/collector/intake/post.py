@@ -170,8 +170,9 @@ def claimed_customer(key: object, rules: Rules) -> str | None:
 
 def claimed_view_id(view_id: object) -> str | None:
     """`view_id` if it can be one."""
-    is_one = isinstance(view_id, str) and 0 < len(view_id) <= VIEW_ID_CHARS_MAX and NUL not in view_id
-    return view_id if is_one else None
+    if not isinstance(view_id, str) or not 0 < len(view_id) <= VIEW_ID_CHARS_MAX or NUL in view_id:
+        return None
+    return view_id
 
 
 def checked_event(event: object) -> str:
