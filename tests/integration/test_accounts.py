@@ -286,6 +286,9 @@ async def test_no_request_is_answered_500(accounts: Accounts, caplog: pytest.Log
             {"email": "a\0@example.com", "role": "viewer"},
             {"name": "A", "id": "acme", "organisation_id": "\0"},
             {"present": "\0", "password": "a\0 long enough one", "code": "\0"},
+            {"name": "a view", "address": "/views?customer=acme&q=\0", "is_shared": True},
+            {"metric": "startup_ms_p50", "customer": "acme", "good": 1, "bad": 2.5, "n": 3},
+            {"customer": "acme", "viewer": "v\0", "sessions": ["s"]},
         ],
         40,
     )
