@@ -61,6 +61,17 @@ async def globex(home: Site, owner: Credential) -> Credential:
     return await home.join(made["link"])
 
 
+async def test_an_id_with_a_line_break_behind_it_names_nothing(home: Site) -> None:
+    owner = await home.owner()
+    for path, body in (
+        ("/v1/customers", {"id": "acme\n", "name": "Acme"}),
+        ("/v1/deletions", {"customer": "acme\n", "viewer": "v"}),
+        ("/v1/deletions", {"customer": "acme", "viewer": "v", "sessions": ["s\n"]}),
+    ):
+        assert (await home.ask("POST", path, owner, body))[0] == 400, body
+    assert (await home.got("GET", "/v1/deletions", owner))["deletions"] == []
+
+
 async def test_an_invitation_makes_a_member_of_its_role_once_until_it_is_withdrawn(home: Site) -> None:
     owner = await home.owner()
     viewer = await invited(home, owner, "viewer@example.com", "viewer")

@@ -88,6 +88,10 @@ async def test_what_may_not_be_seen_or_is_no_address_of_the_page_is_not_saved(
     boss = await globex(home, owner)
     await home.got("POST", "/v1/customers", owner, {"id": "acme", "name": "Acme"})
     assert (await home.ask("POST", "/v1/saved-views", boss, {"name": "a", "address": LINK}))[0] == 404
+    # Of what names no customer Postgres would refuse the row.
+    for customer in ("%00", "x" * 65, "x" * 7_000, "a:b", "acme%0a"):
+        body = {"name": "a", "address": f"/explore?customer={customer}"}
+        assert (await home.ask("POST", "/v1/saved-views", owner, body))[0] == 404, customer
     for address in (
         "https://evil.example/",
         "//evil.example",
@@ -96,6 +100,7 @@ async def test_what_may_not_be_seen_or_is_no_address_of_the_page_is_not_saved(
         "",
         "/a b",
         "/" + "x" * 8_000,
+        "/now\n",
     ):
         assert (await home.ask("POST", "/v1/saved-views", owner, {"name": "a", "address": address}))[0] == 400, address
     await home.got("POST", "/v1/saved-views", owner, {"name": "acme", "address": LINK, "is_shared": True})

@@ -5,6 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from shared.patterns import whole
 from shared.schemas.live import BUCKET_MS, DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
 from shared.schemas.live_minute import (
     COUNT,
@@ -23,7 +24,7 @@ from shared.schemas.live_minute import (
 POINTS_MAX: Final = 1_500
 MINUTES_MAX: Final = 20_160
 _DIMENSION: Final = "|".join(DIMENSIONS)
-_PATTERN: Final = rf"^(({_DIMENSION})(,({_DIMENSION}))?|{REJECTED})?$"
+_PATTERN: Final = whole(rf"(({_DIMENSION})(,({_DIMENSION}))?|{REJECTED})?")
 _NAMES: Final = (*FIELDS, VIEWERS_MAX, COUNT)
 #: What is listed last, of one dimension and of a pair.
 _APART_OTHERS: Final = (OTHER, f"{OTHER}{PAIR_SEPARATOR}{OTHER}")

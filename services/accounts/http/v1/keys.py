@@ -15,12 +15,13 @@ from services.accounts.http.v1.tenants import CustomerId, Name
 from services.accounts.keys import WriteKeys
 from services.accounts.store.keys import KeyRow, KeyTerms
 from services.rim.database.pool import NotPublished
+from shared.patterns import whole
 from shared.problems import Problem
 
 OVERLAP_HOURS_MAX = 24 * 90
 
 #: As browsers write it (RFC 6454): lower case, no path, the port only where it is not the scheme's own.
-Origin = Annotated[str, msgspec.Meta(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+)$", max_length=300)]
+Origin = Annotated[str, msgspec.Meta(pattern=whole(r"null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+"), max_length=300)]
 Origins = Annotated[list[Origin], msgspec.Meta(max_length=100)]
 Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 

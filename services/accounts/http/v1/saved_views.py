@@ -13,9 +13,11 @@ from services.accounts.http.v1.operations import Call, Done, Operation, ms
 from services.accounts.service import Accounts
 from services.accounts.store import saved_views
 from services.accounts.store.saved_views import SavedViewRow
+from shared.patterns import whole
+from shared.schemas.beacon import CUSTOMER_ID
 
 #: A screen of this page and its parameters: never another host.
-_ADDRESS: Final = r"^/[a-z_]*(\?[^\s#]*)?$"
+_ADDRESS: Final = whole(r"/[a-z_]*(\?[^\s#]*)?")
 #: What the page writes for all customers.
 _ALL: Final = "*"
 
@@ -40,7 +42,7 @@ class SavedViews(msgspec.Struct, frozen=True):
 class NewSavedView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is kept. The same name of the same owner again: with the new address."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=whole(r"\S(.*\S)?"))]
     address: Annotated[str, msgspec.Meta(max_length=8_000, pattern=_ADDRESS)]
     is_shared: bool = False
 
@@ -77,7 +79,7 @@ class SavedViewOperations:
         if not asked.is_shared and call.principal.kind != "person":
             raise forbidden("A token has no views of its own.")
         named = parse_qs(urlsplit(asked.address).query).get("customer", [_ALL])[0]
-        if named != _ALL and not call.principal.scope.has(named):
+        if named != _ALL and not (CUSTOMER_ID.fullmatch(named) and call.principal.scope.has(named)):
             raise unknown("customer")
         keep = partial(
             saved_views.save,

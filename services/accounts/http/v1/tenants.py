@@ -12,9 +12,10 @@ from services.accounts.http.v1.operations import Call, Done, Operation, PageAske
 from services.accounts.http.v1.people import INVITATION_DAYS_MAX, link_address
 from services.accounts.management import Management
 from services.accounts.store.organisations import OwnedCustomer
+from shared.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 
-CustomerId = Annotated[str, msgspec.Meta(pattern=f"^{CUSTOMER_ID.pattern}$")]
+CustomerId = Annotated[str, msgspec.Meta(pattern=whole(CUSTOMER_ID.pattern))]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 

@@ -24,6 +24,7 @@ from services.collector.intake.post import (
     claimed_customer,
 )
 from services.collector.intake.values import WHOLE_MAX
+from shared.patterns import whole
 from shared.schemas.apis.call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
 from shared.schemas.apis.shape import Shape
 from shared.schemas.span import DEFAULT_CUSTOMER
@@ -53,11 +54,13 @@ class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class NativeCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One call of an API."""
 
-    method: Annotated[str, msgspec.Meta(pattern=f"^[A-Za-z]{{1,{METHOD_CHARS_MAX}}}$")]
+    method: Annotated[str, msgspec.Meta(pattern=whole(f"[A-Za-z]{{1,{METHOD_CHARS_MAX}}}"))]
     host: Annotated[
         str,
         msgspec.Meta(
-            pattern=r"^[A-Za-z0-9._:\[\]-]+$", max_length=HOST_CHARS_MAX, description="With the port if it is unusual."
+            pattern=whole(r"[A-Za-z0-9._:\[\]-]+"),
+            max_length=HOST_CHARS_MAX,
+            description="With the port if it is unusual.",
         ),
     ]
     path: Annotated[str, msgspec.Meta(pattern="^/", max_length=PATH_CHARS_MAX, description="With the query, if any.")]

@@ -9,16 +9,17 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from shared.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.rejected import Reason
 
 IPV4_BITS_KEPT: Final = 24
 IPV6_BITS_KEPT: Final = 48
 
-_Name = Annotated[str, msgspec.Meta(pattern=f"^{CUSTOMER_ID.pattern}$")]
+_Name = Annotated[str, msgspec.Meta(pattern=whole(CUSTOMER_ID.pattern))]
 #: As browsers write it: lower case, no path, the port only where it is not the scheme's own (RFC 6454, 6.2); pages without
 #: one send `null`.
-_Origin = Annotated[str, msgspec.Meta(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+)$")]
+_Origin = Annotated[str, msgspec.Meta(pattern=whole(r"null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+"))]
 SIGNING_KEYS_MAX: Final = 4
 _SigningKey = Annotated[str, msgspec.Meta(min_length=32, max_length=256)]
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
