@@ -30,6 +30,7 @@ from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import Place
 from services.query.rim.warehouse import WarehouseAway
 from services.rim.database.pool import NotPublished, PostgresAway
+from services.rim.http.cells import plain
 from services.rim.http.openapi import Operation
 from services.rim.http.problems import problem_response
 from shared.problems import Problem
@@ -97,7 +98,7 @@ class ViewRoutes:
             (rows,), about = await self._reader.rows(asked.question, lambda _: [search.statement(asked)])
         found = search.page(asked, rows, about)
         if is_csv:
-            return _as_csv(request, found)
+            return as_csv(request, found)
         return sent(found)
 
     async def view(self, request: web.Request) -> web.Response:
@@ -191,7 +192,7 @@ def _wants_csv(request: web.Request) -> bool:
     return CSV in accepted and "application/json" not in accepted[: accepted.index(CSV)]
 
 
-def _as_csv(request: web.Request, found: ViewList) -> web.Response:
+def as_csv(request: web.Request, found: ViewList) -> web.Response:
     """A page as CSV (RFC 4180); the next one is a link (RFC 8288)."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
@@ -206,4 +207,6 @@ def _as_csv(request: web.Request, found: ViewList) -> web.Response:
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return plain(value)
     return str(value).lower() if isinstance(value, bool) else value

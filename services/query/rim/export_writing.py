@@ -1,14 +1,20 @@
 """Rows to a file, CSV or Parquet, a batch at a time: memory does not grow with the rows."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from services.query.core.resources.exports import Format
+from services.rim.http.cells import BEGINS
+
+#: See `services.rim.http.cells`.
+_FORMULA: Final = f"^([{re.escape(BEGINS)}])"
 
 
 class TooManyRowsToExport(RuntimeError):
@@ -26,17 +32,31 @@ def write_batches(reader: pa.RecordBatchReader, columns: Sequence[str], path: Pa
             if rows > rows_max:
                 raise TooManyRowsToExport
             arrays = [batch.column(number) for number in range(len(columns))]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            writer.write_batch(pa.record_batch(_cells(arrays, kind), schema=schema))
     return rows
 
 
 def write_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], path: Path, kind: Format) -> int:
     """Writes rows that are in memory; how many."""
-    arrays = [pa.array([row[number] for row in rows]) for number in range(len(columns))]
+    arrays = _cells([pa.array([row[number] for row in rows]) for number in range(len(columns))], kind)
     table = pa.table(dict(zip(columns, arrays, strict=True)))
     with _writer(path, table.schema, kind) as writer:
         writer.write_table(table)
     return len(rows)
+
+
+def _cells(arrays: Sequence[pa.Array], kind: Format) -> list[pa.Array]:
+    """The columns as the file has them: in CSV no text is a formula."""
+    if kind != "csv":
+        return list(arrays)
+    return [
+        pc.replace_substring_regex(one, pattern=_FORMULA, replacement=r"'\1") if _is_text(one.type) else one
+        for one in arrays
+    ]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _writer(path: Path, schema: pa.Schema, kind: Format) -> Any:

@@ -4,12 +4,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from services.accounts.core.credentials import Credential
 from services.query.core.answer import About
 from services.query.core.question import Question
+from services.query.core.resources.search import ViewList
 from services.query.http.app import Sources, make_app
+from services.query.http.views import as_csv
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import Place
 from services.query.rim.warehouse import WarehouseAway
@@ -205,3 +207,13 @@ async def test_a_search_is_csv_where_that_is_accepted_with_a_link_to_the_next_pa
         assert set(audit.noted) == {("a token", "looked_at_viewer", "somebody"), ("a token", "exported_views", "*")}
         audit.problem = PostgresAway("away")
         assert (await get(client, "/v1/views?format=csv"))[0] == 503
+
+
+async def test_a_search_as_csv_has_no_formula() -> None:
+    values = {"video_title": '=HYPERLINK("https://evil.example")', "rebuffer_ms": -1, "is_bot": True, "country": None}
+    found = ViewList(ABOUT, list(values), [values])
+    answer = as_csv(make_mocked_request("GET", "/v1/views"), found)
+    assert (
+        answer.body
+        == b'video_title,rebuffer_ms,is_bot,country\r\n"\'=HYPERLINK(""https://evil.example"")",-1,true,\r\n'
+    )

@@ -14,6 +14,7 @@ from services.accounts.http.v1.operations import Call, Operation, PageAsked, ms
 from services.accounts.management import Management
 from services.accounts.service import Accounts
 from services.accounts.store.audit import NEWEST, AuditRow
+from services.rim.http.cells import plain
 
 _Text = Annotated[str, msgspec.Meta(max_length=300)]
 _COLUMNS: Final = ("id", "at_ms", "actor_kind", "actor", "address", "action", "target", "details")
@@ -154,5 +155,4 @@ def _cell(value: Any) -> str:
     """A text that no spreadsheet takes for a formula."""
     if isinstance(value, dict):
         value = msgspec.json.encode(value).decode()
-    text = "" if value is None else str(value)
-    return "'" + text if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
+    return plain("" if value is None else str(value))
