@@ -52,9 +52,9 @@ def set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
             quick = (one for one in in_order if first.offset_ms - one.offset_ms >= 30_000)
             forward_ms = next((one.at_ms for one in quick if one.at_ms - first.at_ms >= clock[2]), None)
             if forward_ms is not None or was_delayed or not is_level:
-                own = [one for one in by_clock if forward_ms is None or one.at_ms + clock[2] < forward_ms]
+                until_ms = 1 << 62 if forward_ms is None else forward_ms - clock[2]
                 others = [(one, shift) for one, shift in placed if shift or one not in by_clock]
-                clock = clock if numbered and _explains(own, clock[2], shifts, others) else None
+                clock = clock if numbered and _explains(by_clock, until_ms, clock[2], shifts, others) else None
         clocks += [] if clock is None else [clock]
         placed = [(one, shift) for one, shift in placed if shift or one not in by_clock]
         placed += [(one, 0 if clock is None else clock[2]) for one in by_clock]
@@ -100,16 +100,25 @@ def _place(one: Step, shift_ms: int) -> tuple[int, int]:
     return reported_ms(one) + shift_ms, one.seq
 
 
-def _explains(own: Sequence[Step], shift_ms: int, shifts_ms: Sequence[int], others: Sequence[tuple[Step, int]]) -> bool:
+def _explains(
+    by_clock: Sequence[Step],
+    until_ms: int,
+    shift_ms: int,
+    shifts_ms: Sequence[int],
+    others: Sequence[tuple[Step, int]],
+) -> bool:
     """Whether a clock that was set back and forward again explains beacons, and numbers would be missing without it."""
-    timed = [one for one in own if not one.is_request]
+    timed = [one for one in by_clock if not one.is_request and one.at_ms < until_ms]
+    rest = [one for one in by_clock if not one.is_request and one.at_ms >= until_ms]
     places = [_place(*one) for one in others if not one[0].is_request]
     if not timed or not _continues(timed, shift_ms, places):
         return False
-    missing, *without = (
-        _missing([*places, *(_place(one, shift) for one in timed)]) for shift in (shift_ms, *shifts_ms)
-    )
-    return min(without) - missing >= 3
+    for shift in shifts_ms:
+        stays = [*places, *(_place(one, shift) for one in rest)]
+        missing = [_missing([*stays, *(_place(one, by_ms) for one in timed)]) for by_ms in (shift, shift_ms)]
+        if missing[0] - missing[1] < 3:
+            return False
+    return True
 
 
 def _continues(timed: Sequence[Step], shift_ms: int, places: Sequence[tuple[int, int]]) -> bool:

@@ -55,11 +55,12 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
 def _place_by_clocks(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step in by arranging all again: any step may change what is known of the session's clocks."""
     # A copy that was received much later than the first one has another delay: it is a copy all the same.
+    stood = [one for view in _open_views(session, shelf) for one in movable(view) if _is_same(one, step)]
     before = _taken_before(session, shelf, step, session.plays[session.closed :])
     if before is None:
         is_late = not session.set_back and not _is_admitted(session, step)
         return PLACED_LATE if is_late else rearrange(session, shelf, step, is_all=True)
-    is_nearer = before.taken is not None and before.taken.is_nearer
+    is_nearer = before.taken is not None and (before.taken.is_nearer or stood[0].recv_ms > step.recv_ms)
     return rearrange_all(session, shelf, before, step) if is_nearer else before
 
 
@@ -100,9 +101,13 @@ def _taken_before(session: Session, shelf: Shelf, step: Step, plays: Iterable[Pl
     """Takes a step that is in one of these plays already; None for a step that is in none of them."""
     for play in plays:
         opened = shelf.open(play.ordinal)
-        if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in movable(opened[0])):
+        if opened is not None and any(_is_same(one, step) for one in movable(opened[0])):
             return _taken(session, play, opened, step)
     return None
+
+
+def _is_same(one: Step, copy: Step) -> bool:
+    return one.seq == copy.seq and one.at_ms == copy.at_ms
 
 
 def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:

@@ -67,13 +67,17 @@ def was_set_back(
     not count: they tell of what was before.
     """
     timed = [one for one in level if one.is_timed and (until_ms is None or one.at_ms < until_ms)]
+    rest = [one for one in level if one.is_timed and until_ms is not None and one.at_ms >= until_ms]
     own = set(_places(level, 0))
     places = [one for one in numbers.places if one not in own and one[1:] not in untimed]
     moved = _places(timed, shift_ms)
     if not moved or not _goes_on(moved, places):
         return False
-    missing_min = _missing([*moved, *places]) + MISSING_MORE_MIN
-    return all(_missing([*_places(timed, one), *places]) >= missing_min for one in numbers.shifts_ms)
+    return all(
+        _missing([*_places(timed, one), *_places(rest, one), *places])
+        >= _missing([*moved, *_places(rest, one), *places]) + MISSING_MORE_MIN
+        for one in numbers.shifts_ms
+    )
 
 
 def _places(level: Sequence[Step], shift_ms: int) -> list[Place]:
