@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.schemas.beacon import Beacon
-from tests.unit.processor.applications.video_views.beacons import HOUR_MS, folded_fast, stepped
+from tests.unit.processor.applications.video_views.beacons import HOUR_MS, cmcd, folded_fast, stepped
 from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.plays.test_plays_clock import SECOND_MS, play, received
 
@@ -124,6 +124,17 @@ def test_beacons_that_were_delayed_alike_stay_where_they_were_sent(delay_ms: int
             random.Random(seed).shuffle(beacons)
 
 
+def test_beacons_that_were_delayed_alike_until_the_next_play_stay_where_they_were_sent() -> None:
+    """The next play begins where they would be by another clock."""
+    first = [
+        late(one, 200_000) if at < 8 else one for at, one in enumerate(play(13, 60_000, "b")) if at not in (1, 10, 11)
+    ]
+    beacons = [*play(6, 0, "a"), *first, play(1, 290_000, "c")[0]]
+    for seed in range(3):
+        assert [one[:3] for one in rows_of(beacons)][:2] == [("s1", 6, 0), ("s1.2", 10, 3)]
+        random.Random(seed).shuffle(beacons)
+
+
 def test_a_play_an_hour_before_that_was_delayed_sends_what_a_clock_sends_that_was_set_to_then() -> None:
     """No rule tells the two apart where no number is missing in either: docs/view.md."""
     set_back = two_plays(30, 60, -HOUR_MS, range(30))
@@ -136,3 +147,29 @@ def test_a_play_an_hour_before_that_was_delayed_sends_what_a_clock_sends_that_wa
         ("s1.2", 30, 0, 290_000),
         ("s1.3", 30, 0, 290_000),
     ]
+
+
+#: By number, client time, delay and content: four clocks; the last beacon is a copy of the one before it.
+COPIED = (
+    *(
+        (2, -316_000, 342_000, "b"),
+        (0, -76_000, 137_000, "c"),
+        (7, -333_000, 342_000, "a"),
+        (3, -311_000, 342_000, "b"),
+    ),
+    *((2, 2_000, 2_000, "a"), (3, -297_000, 302_000, "a"), (1, -321_000, 373_000, "b"), (6, -294_000, 302_000, "a")),
+    *(
+        (7, -386_000, 437_000, "b"),
+        (5, -301_000, 342_000, "b"),
+        (1, -41_000, 137_000, "d"),
+        (6, -296_000, 342_000, "b"),
+    ),
+    *((0, -326_000, 342_000, "b"), (1, 1_000, 2_000, "a"), (4, -306_000, 387_000, "b"), (4, -306_000, 342_000, "b")),
+)
+
+
+def test_a_copy_that_was_received_before_its_original_shows_a_clock_in_any_order() -> None:
+    beacons = [received(cmcd(seq, "heartbeat", at_ms, sta="p", cid=cid), delay) for seq, at_ms, delay, cid in COPIED]
+    in_time = rows_of(sorted(beacons, key=lambda one: one.recv_time_ms))
+    assert sorted(one[1] for one in in_time) == [1, 1, 5, 8]
+    assert rows_of(beacons) == in_time
