@@ -114,9 +114,11 @@ def _explains(
     if not timed or not _continues(timed, shift_ms, places):
         return False
     for shift in shifts_ms:
-        stays = [*places, *(_place(one, shift) for one in rest)]
-        missing = [_missing([*stays, *(_place(one, by_ms) for one in timed)]) for by_ms in (shift, shift_ms)]
-        if missing[0] - missing[1] < 3:
+        without, *missing = (
+            _missing([*places, *(_place(one, own) for one in timed), *(_place(one, rest_ms) for one in rest)])
+            for own, rest_ms in ((shift, shift), (shift_ms, shift), (shift_ms, shift_ms))
+        )
+        if without - min(missing) < 3:
             return False
     return True
 

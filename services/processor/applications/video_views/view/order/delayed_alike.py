@@ -73,11 +73,12 @@ def was_set_back(
     moved = _places(timed, shift_ms)
     if not moved or not _goes_on(moved, places):
         return False
-    return all(
-        _missing([*_places(timed, one), *_places(rest, one), *places])
-        >= _missing([*moved, *_places(rest, one), *places]) + MISSING_MORE_MIN
-        for one in numbers.shifts_ms
-    )
+    for one in numbers.shifts_ms:
+        # What comes behind that time is by the clock again, or was delayed.
+        with_clock = min(_missing([*moved, *_places(rest, by_ms), *places]) for by_ms in (shift_ms, one))
+        if _missing([*_places([*timed, *rest], one), *places]) < with_clock + MISSING_MORE_MIN:
+            return False
+    return True
 
 
 def _places(level: Sequence[Step], shift_ms: int) -> list[Place]:
