@@ -23,6 +23,6 @@ export default function Environments() {
       <button type="submit">Make an environment</button></form>`}
     <${Answered} of=${found} draw=${(/** @type {any} */ data) => (data.customers.length === 0 ? html`<p class="empty">No environment is listed: every customer that no other organisation owns is yours.</p>` : html`<${Table} label="Environments" heads=${["Id", "Name", "Since"]}>${data.customers.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row"><${Link} to=${{ more: { ...more, of: one.id } }}>${one.id}<//></th><td>${one.name}</td><td>${when(one.created_ms)}</td></tr>`)}<//>`)} />
     <h3>Write keys</h3>
-    <form class="pick" onSubmit=${show}><label>Of environment <input name="of" value=${more.of ?? ""} maxlength="64" required /></label><button type="submit">Show</button></form>
+    <form class="pick" key=${`of-${more.of}`} onSubmit=${show}><label>Of environment <input name="of" defaultValue=${more.of ?? ""} maxlength="64" required /></label><button type="submit">Show</button></form>
     ${more.of && html`<${Keys} key=${more.of} customer=${more.of} />`}`;
 }

@@ -36,10 +36,10 @@ export default function Keys({ customer }) {
 
 /** The fields of a key's name, origins and limits. @param {{of: any}} props */
 function Terms({ of }) {
-  return html`<label>Name <input name="name" maxlength="200" value=${of?.name ?? ""} required /></label>
-    <label>Origins <input name="origins" placeholder="https://www.example.com" size="32" value=${of?.origins.join(" ") ?? ""} /></label>
-    <label>Beacons a second <input name="beacons_per_second" type="number" min="0.001" max="1e12" step="any" value=${of?.beacons_per_second ?? ""} /></label>
-    <label>Bytes a second <input name="bytes_per_second" type="number" min="0.001" max="1e12" step="any" value=${of?.bytes_per_second ?? ""} /></label>`;
+  return html`<label>Name <input name="name" maxlength="200" defaultValue=${of?.name ?? ""} required /></label>
+    <label>Origins <input name="origins" placeholder="https://www.example.com" size="32" defaultValue=${of?.origins.join(" ") ?? ""} /></label>
+    <label>Beacons a second <input name="beacons_per_second" type="number" min="0.001" max="1e12" step="any" defaultValue=${of?.beacons_per_second ?? ""} /></label>
+    <label>Bytes a second <input name="bytes_per_second" type="number" min="0.001" max="1e12" step="any" defaultValue=${of?.bytes_per_second ?? ""} /></label>`;
 }
 
 /** What the API takes. @param {any} form */

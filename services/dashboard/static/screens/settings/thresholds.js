@@ -32,7 +32,7 @@ export default function Thresholds() {
     event.preventDefault();
     go({ more: { ...more, of: String(new FormData(event.target).get("of")).trim() } });
   };
-  return html`<form class="pick" onSubmit=${show}><label>Environment <input name="of" value=${of} maxlength="64" placeholder="all that have no own" /></label><button type="submit">Show</button></form>
+  return html`<form class="pick" key=${`of-${of}`} onSubmit=${show}><label>Environment <input name="of" defaultValue=${of} maxlength="64" placeholder="all that have no own" /></label><button type="submit">Show</button></form>
     <p class="note">Up to <em>good</em> a figure is green, above <em>bad</em> red. Of fewer views than <em>n</em> it is neither, and a share of views is judged only if its 95 % interval lies wholly on one side: 1 failure of 83 is no disaster.</p>
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
     <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<ul class="thresholds" id="thresholds">${data.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric} ${version.value}`} one=${one} set=${set} />`)}</ul>`} />`;
@@ -55,9 +55,9 @@ function One({ one, set }) {
   return html`<li data-metric=${one.metric}><form onSubmit=${save}>
     <b>${title}</b> <span class="note">${ORIGINS[/** @type {keyof typeof ORIGINS} */ (one.of)]}</span>
     <span class="row">
-      <label>Good to (${unit}) <input name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
-      <label>Bad above (${unit}) <input name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
-      <label>From n <input name="n" type="number" min="1" max="1000000" value=${one.n} disabled=${!mayEdit} required /></label>
+      <label>Good to (${unit}) <input name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} defaultValue=${shown(one.good)} disabled=${!mayEdit} required /></label>
+      <label>Bad above (${unit}) <input name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} defaultValue=${shown(one.bad)} disabled=${!mayEdit} required /></label>
+      <label>From n <input name="n" type="number" min="1" max="1000000" defaultValue=${one.n} disabled=${!mayEdit} required /></label>
       ${mayEdit && html`<button type="submit">Save</button>`}
       ${mayEdit && one.of !== "default" && html`<button type="button" onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
     </span>
