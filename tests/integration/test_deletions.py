@@ -203,7 +203,7 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
     assert (state, viewer) == ("done", None)
     assert found[Step.STATE] == {"beacons": 2, "recordings": 1}
     assert found[Step.RECORDINGS] == {"objects": 1}
-    assert found[Step.EXPORTS] == {"exports": 1}
+    assert found[Step.EXPORTS] == {"exports": 1, "saved_views": 0}
     assert (found[Step.WAREHOUSE]["views"], found[Step.WAREHOUSE]["rejected"]) == (1, 2)
     # Where it may still be is shown, with the time at which it is gone.
     assert {"beacons", "views", "rejected", "recordings", "video_views.changelog"} <= set(found[Step.TOPICS])
