@@ -68,10 +68,10 @@ class Sessions:
             changed |= self._number(session, shelf, _orders(before, session.closed))
             self._take_back_rows(key, session)
             stores.put_session(key, session)
-        if len(session.plays) > 1 and (
-            placed.is_rearranged
-            or placed.ordinal != session.plays[-1].ordinal
-            or begins_with(shelf.opened[placed.ordinal][0], next_step)
+        # Two plays that are found to be one have nothing before them any more.
+        if placed.is_rearranged or (
+            len(session.plays) > 1
+            and (placed.ordinal != session.plays[-1].ordinal or begins_with(shelf.opened[placed.ordinal][0], next_step))
         ):
             changed |= carry(session, shelf)
         self._store(shelf, placed, changed, board, next_step=next_step, beacon_bytes=len(record.value or b""))

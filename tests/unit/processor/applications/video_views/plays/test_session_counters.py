@@ -2,12 +2,22 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.schemas.beacon import Beacon
-from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, T0, Drive, cmcd, driver_of, pipe
+from tests.unit.processor.applications.video_views.beacons import (
+    HOUR_MS,
+    MINUTE_MS,
+    T0,
+    Drive,
+    cmcd,
+    driver_of,
+    pipe,
+    stepped,
+)
 from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.plays.test_plays import rows_of
 from tests.unit.processor.applications.video_views.row.test_definitions import row_of
@@ -135,3 +145,14 @@ def test_the_share_of_rebuffering_has_both_denominators(drive: Drive) -> None:
     assert (row.rebuffer_fraction, row.rebuffer_ratio) == (0.1, 0.2)
     row = row_of(drive, [cmcd(0, "error", 0, sta="f")])
     assert (row.rebuffer_fraction, row.rebuffer_ratio) == (None, None)
+
+
+def test_what_two_plays_counted_is_of_one_where_they_are_found_to_be_one() -> None:
+    # A clock that is set back after 40 s; its first beacon alone looks like a play before the other.
+    beat = cmcd(7, "heartbeat", 35_000, sta="p", playhead=30_000)
+    stall = stepped(cmcd(17, "rebufferstart", 92_000, sta="r", **stalls(1, 0)), -HOUR_MS)
+    first = cmcd(0, "heartbeat", 5_000)
+    held = msgspec.structs.replace(first, recv_time_ms=first.recv_time_ms + 4 * MINUTE_MS)
+    between = stepped(cmcd(9, "heartbeat", 55_000, sta="p"), -HOUR_MS)
+    (row,) = rows_of([beat, stall, held, between]).values()
+    assert (row["beacon_count"], row["rebuffer_count"], row["rebuffer_count_difference"]) == (4, 1, 0)
