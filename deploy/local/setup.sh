@@ -173,37 +173,17 @@ fetch_page_modules() {
     touch "$stamp"
 }
 
-# The compiler that checks the page's types, and the types of its modules.
-fetch_types() {
-    local -r manifest=deploy/types/packages.txt folder=.local/types/node_modules
-    local stamp name version sha512 archive
-    stamp=$STAMPS/types-$(sha256sum "$manifest" | cut -c1-16)
-    if [[ -e $stamp ]] && [[ -d $folder ]]; then
-        return
-    fi
-    say "fetching the compiler that checks the page's types (5 MB)"
-    rm -rf "$STAMPS"/types-* "$folder" "$folder.new"
-    mkdir -p "$folder.new/archives"
-    while read -r name version sha512; do
-        archive=$(fetch_package "$name" "$version" "$sha512" "$manifest" "$folder.new/archives")
-        mkdir -p "$folder.new/$name"
-        tar --extract --gzip --file "$archive" --directory "$folder.new/$name" --strip-components=1 package
-    done < <(grep -v '^#' "$manifest")
-    rm -rf "$folder.new/archives"
-    mv "$folder.new" "$folder"
-    touch "$stamp"
-}
-
-# The OpenID provider that tests run, with what it needs: a package may have one of its own within it, of another version.
-fetch_provider() {
-    local -r manifest=deploy/oidc/packages.txt folder=.local/oidc/node_modules
+# A folder of whole npm packages, as node finds them: $1 is its name (deploy/$1/packages.txt, .local/$1), $2 what is said.
+# A package may have one of its own within it, of another version: the manifest names its place.
+fetch_modules() {
+    local -r manifest=deploy/$1/packages.txt folder=.local/$1/node_modules
     local stamp place version sha512 archive
-    stamp=$STAMPS/oidc-$(sha256sum "$manifest" | cut -c1-16)
+    stamp=$STAMPS/$1-$(sha256sum "$manifest" | cut -c1-16)
     if [[ -e $stamp ]] && [[ -d $folder ]]; then
         return
     fi
-    say "fetching the OpenID provider that tests run (3 MB)"
-    rm -rf "$STAMPS"/oidc-* "$folder" "$folder.new"
+    say "fetching $2"
+    rm -rf "$STAMPS/$1"-* "$folder" "$folder.new"
     mkdir -p "$folder.new/archives"
     while read -r place version sha512; do
         archive=$(fetch_package "${place##*node_modules/}" "$version" "$sha512" "$manifest" "$folder.new/archives")
@@ -352,7 +332,7 @@ main() {
     make_environment
     fetch_page_modules
     if [[ ${1:-} == types ]]; then
-        fetch_types
+        fetch_modules types "the compiler that checks the page's types (5 MB)"
     fi
     if [[ ${1:-} == containers ]]; then
         if [[ -n $(missing_commands dockerd docker-compose debootstrap iptables) ]]; then
@@ -374,7 +354,7 @@ main() {
             install_packages gcc libc6-dev iproute2
         fi
         fetch_players
-        fetch_provider
+        fetch_modules oidc "the OpenID provider that tests run (3 MB)"
         fetch_jars mirrormaker
         fetch_jars s3
         make_s3_server

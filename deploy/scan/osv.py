@@ -84,7 +84,7 @@ class Scanned:
     """What a scan found; `newest` is when the newest record of the database was changed (RFC 3339)."""
 
     findings: list[Finding]
-    #: Packages whose version is none of their ecosystem: nothing can be said of them.
+    #: Packages whose version their ecosystem cannot read: nothing can be said of them.
     unreadable: list[Package]
     records: int
     newest: str
