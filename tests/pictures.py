@@ -5,14 +5,15 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from deploy.local.paths import ROOT
 from services.accounts.commands import login_link
 from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.brokers import broker_with_topics
+from tests.integration.browsing import SOON_MS, chromium
 from tests.integration.dashboard_parts import WATCHER
-from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS, Looked, looked_at, watch_now
+from tests.integration.page_parts import Looked, looked_at, watch_now
 
 SCREENS: Final = {
     "now": "?customer=acme",
@@ -37,9 +38,8 @@ def main(arguments: list[str]) -> int:
         tempfile.TemporaryDirectory() as folder,
         broker_with_topics(Path(folder) / "broker", [LIVE, BEACONS, REJECTED]) as broker,
         looked_at(Path(folder), broker) as looked,
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
         _take(browser, looked, "now", ROOT / "docs" / "page.png", scheme="light", width=_WIDTH)
         for to in arguments[:1]:
             for scheme in ("light", "dark"):
@@ -53,7 +53,6 @@ def main(arguments: list[str]) -> int:
                             scheme=scheme,
                             width=width,
                         )
-        browser.close()
     return 0
 
 

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from deploy.demo.alerting import CUSTOMER
 from deploy.local.paths import ROOT
-from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS
+from tests.integration.browsing import SOON_MS, chromium
 
 _DOCS: Final = ROOT / "docs"
 _VIEWPORT: Final = {"width": 1_280, "height": 800}
@@ -53,8 +53,7 @@ def _link(demo: subprocess.Popen[bytes], output: Path) -> str | None:
 
 
 def _take(link: str) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
+    with chromium() as browser:
         context = browser.new_context(
             viewport=_VIEWPORT, timezone_id="UTC", color_scheme="light", reduced_motion="reduce"
         )
@@ -72,7 +71,6 @@ def _take(link: str) -> None:
         page.goto(f"{url}explore?customer={CUSTOMER}&{question}")
         page.wait_for_selector("#groups tbody tr", timeout=SOON_MS)
         _shoot(page, "explore")
-        browser.close()
 
 
 def _shoot(page: Page, name: str) -> None:

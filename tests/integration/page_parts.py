@@ -28,14 +28,11 @@ from shared.schemas.live_minute import STEPS
 from shared.schemas.view import View
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, REJECTED
+from tests.integration.browsing import SOON_MS
 from tests.integration.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
 from tests.integration.page_views import month, watched_by_x
 from tests.integration.querying import Installation as Data
 from tests.unit.dashboard.records import slice_of
-
-CHROMIUM_ARGS: Final = ["--no-sandbox", "--disable-dev-shm-usage"]
-#: In which the page must have caught up; generous, for a busy machine.
-SOON_MS: Final = 30_000
 
 
 @dataclass

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from services.collector.customers.table import MIGRATIONS_DIR
 from services.rim.database.migrations import migrate
-from tests.integration.page_parts import SOON_MS
+from tests.integration.browsing import SOON_MS
 
 #: Parts of the screen, each an address.
 SCREENS = ("settings?part=people", "settings?part=environments&of=acme", "settings?part=tokens", "settings?part=audit")

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 from deltalake import write_deltalake
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
@@ -33,6 +33,7 @@ from shared.schemas.live import BUCKET_MS
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.integration.brokers import OF_VIEWS, broker_with_topics
+from tests.integration.browsing import SOON_MS, chromium, undisturbed
 from tests.integration.dashboard_parts import (
     LIFE,
     PARTITIONS,
@@ -51,10 +52,6 @@ from tests.unit.processor.applications.video_views import captured
 from tests.unit.query.recounting import a_view
 
 pytestmark = pytest.mark.integration
-
-CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage"]
-#: In which the page must have caught up; generous, for a busy machine.
-SOON_MS = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +81,8 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
-        yield chromium
-        chromium.close()
+    with chromium() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +100,9 @@ def logged_in(browser: Browser, installation: Installation) -> Iterator[BrowserC
 @pytest.fixture
 def page(logged_in: BrowserContext, installation: Installation) -> Iterator[Page]:
     """The dashboard's page; a test fails when it logs an error or asks anybody else for anything."""
-    opened = logged_in.new_page()
-    errors: list[str] = []
-    strangers: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.on("request", lambda request: strangers.append(request.url) if installation.url not in request.url else None)
-    opened.goto(installation.url)
-    yield opened
-    opened.close()
-    assert errors == []
-    assert strangers == []
+    with undisturbed(logged_in, installation.url) as opened:
+        opened.goto(installation.url)
+        yield opened
 
 
 def test_the_page_shows_that_there_is_nothing_yet(installation: Installation, page: Page) -> None:

@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 
 from shared.schemas.alerts.event import AlertEvent
 from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration import page_alerts
 from tests.integration.brokers import broker_with_topics
+from tests.integration.browsing import chromium, undisturbed
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page.looking import Seen, logged_in
-from tests.integration.page_parts import (
-    CHROMIUM_ARGS,
-    Looked,
-    looked_at,
-)
+from tests.integration.page_parts import Looked, looked_at
 
 
 @pytest.fixture(scope="package")
@@ -27,10 +24,8 @@ def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
-        yield chromium
-        chromium.close()
+    with chromium() as made:
+        yield made
 
 
 @pytest.fixture(scope="package")
@@ -43,15 +38,8 @@ def context(browser: Browser, looked: Looked) -> Iterator[BrowserContext]:
 @pytest.fixture
 def seen(context: BrowserContext, looked: Looked) -> Iterator[Seen]:
     """A page; a test fails when it logs an error or asks anybody else for anything."""
-    page = context.new_page()
-    errors: list[str] = []
-    strangers: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: strangers.append(request.url) if looked.url not in request.url else None)
-    yield Seen(page, looked.url)
-    page.close()
-    assert errors == []
-    assert strangers == []
+    with undisturbed(context, looked.url) as page:
+        yield Seen(page, looked.url)
 
 
 @pytest.fixture(scope="package")

@@ -11,10 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from services.accounts.commands import login_link
 from shared.schemas.view import View
 from tests.integration import page_settings
-from tests.integration.page_parts import (
-    SOON_MS,
-    Looked,
-)
+from tests.integration.browsing import SOON_MS
+from tests.integration.page_parts import Looked
 from tests.unit.query.recounting import FIGURES, counts_at
 
 ZONE: Final = "Europe/Berlin"

@@ -9,13 +9,10 @@ from playwright.sync_api import expect
 
 from shared.schemas.alerts.event import AlertEvent
 from tests.integration import page_alerts
+from tests.integration.browsing import SOON_MS
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page.looking import ZONE, Seen, within
-from tests.integration.page_parts import (
-    SOON_MS,
-    Looked,
-    watch_now,
-)
+from tests.integration.page_parts import Looked, watch_now
 
 pytestmark = pytest.mark.integration
 

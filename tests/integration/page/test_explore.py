@@ -8,11 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.schemas.view import View
+from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, expect_rows, number, within
-from tests.integration.page_parts import (
-    SOON_MS,
-    Looked,
-)
+from tests.integration.page_parts import Looked
 from tests.integration.page_views import BROWSERS, VERSIONS
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS
 

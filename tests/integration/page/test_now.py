@@ -5,14 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, number, within
-from tests.integration.page_parts import (
-    SOON_MS,
-    Looked,
-    viewers_at,
-    watch_now,
-    watched_before,
-)
+from tests.integration.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page_views import INCIDENT
 from tests.unit.query.recounting import FIGURES
 

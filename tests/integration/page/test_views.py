@@ -6,11 +6,9 @@ import pytest
 from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
+from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, within
-from tests.integration.page_parts import (
-    SOON_MS,
-    Looked,
-)
+from tests.integration.page_parts import Looked
 from tests.integration.page_views import NEW_ERROR, VIEWER
 from tests.unit.query.recounting import HOUR_MS
 

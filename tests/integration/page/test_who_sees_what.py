@@ -8,13 +8,10 @@ from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
 from tests.integration import page_settings
+from tests.integration.browsing import SOON_MS
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page.looking import Seen, logged_in, number, within
-from tests.integration.page_parts import (
-    SOON_MS,
-    Looked,
-    arrives,
-)
+from tests.integration.page_parts import Looked, arrives
 
 pytestmark = pytest.mark.integration
 

@@ -1,0 +1,35 @@
+"""A real Chromium that looks at the page."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+#: In which the page must have caught up; generous, for a busy machine.
+SOON_MS: Final = 30_000
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser, closed at the end."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def undisturbed(context: BrowserContext, url: str) -> Iterator[Page]:
+    """A new page. Fails at the end if it logged an error, or asked anybody but `url` for anything."""
+    page = context.new_page()
+    errors: list[str] = []
+    strangers: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: strangers.append(request.url) if url not in request.url else None)
+    yield page
+    page.close()
+    assert errors == []
+    assert strangers == []
