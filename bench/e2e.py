@@ -26,8 +26,10 @@ from confluent_kafka import Consumer
 
 from bench.results import Compared, Part, keep, table
 from deploy.demo import accounts
-from deploy.demo.compare import nearest_rank
-from deploy.demo.services import FINISH_MS, TRIGGER_SECONDS, DemoServices, Players
+from deploy.demo.comparing.compare import nearest_rank
+from deploy.demo.services import DemoServices
+from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
+from deploy.demo.viewers.crowd import Players
 from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.postgres import Postgres

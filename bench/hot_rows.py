@@ -23,7 +23,7 @@ from confluent_kafka import Producer
 from bench.collector.client import cpu_seconds
 from bench.finalizer.inputs import A_VIEW
 from bench.results import Compared, Part, keep, table
-from deploy.demo.compare import nearest_rank
+from deploy.demo.comparing.compare import nearest_rank
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres

@@ -14,7 +14,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 from bench.results import Part, keep
-from deploy.demo.observe import read_truths
+from deploy.demo.comparing.observe import read_truths
 from deploy.local.paths import LOCAL
 from shared import topics
 

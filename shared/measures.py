@@ -35,7 +35,7 @@ SUMMED: Final[dict[str, str]] = {
     "beacons": "beacon_count",
     "duplicates": "duplicate_count",
 }
-#: What has a histogram, of the views that have a value; its buckets are those of `shared.histogram`.
+#: What has a histogram, of the views that have a value; its buckets are those of `shared.statistics.histogram`.
 HISTOGRAMS: Final = ("startup_ms", "rebuffer_ms")
 
 #: The client that reports a view: clients measure start-up from different moments (docs/view.md).

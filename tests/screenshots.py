@@ -10,7 +10,7 @@ from typing import Final
 
 from playwright.sync_api import Page, expect
 
-from deploy.demo.alerting import CUSTOMER
+from deploy.demo.comparing.alerting import CUSTOMER
 from deploy.local.paths import ROOT
 from tests.integration.browsing import SOON_MS, chromium
 

@@ -21,7 +21,7 @@ from numpy.random import default_rng
 from bench.alerts.detectors import REBUFFERING, RULES, Detector, Ewma, FixedThreshold, Playhead
 from bench.alerts.traffic import T0, Calendar, Incident, Kind, buckets
 from bench.results import Compared, Part, keep, table
-from deploy.demo.compare import nearest_rank
+from deploy.demo.comparing.compare import nearest_rank
 from shared.schemas.live import BUCKET_MS
 
 _DAY_MS: Final = 86_400_000

@@ -21,7 +21,7 @@ from bench.query.inputs import DAYS, generate
 from bench.query.postgres import PostgresTable
 from bench.query.questions import LAST_MS, Asked, all_questions
 from bench.results import HOME, Compared, Part, keep, table
-from deploy.demo.compare import nearest_rank
+from deploy.demo.comparing.compare import nearest_rank
 from services.query.answering import Answering
 from services.query.core.answer import Answer, Breakdown, Timeseries
 from services.query.core.customers import Customers

@@ -18,15 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.demo import accounts, addresses, asking, places
-from deploy.demo.alerting import Alert
+from deploy.demo import accounts, addresses
 from deploy.demo.applications import catalogue
 from deploy.demo.applications.part import Part, Refused
 from deploy.demo.applications.playing import play_all
+from deploy.demo.comparing import asking
+from deploy.demo.comparing.alerting import Alert
+from deploy.demo.comparing.watch import Verdict, Watch
 from deploy.demo.display import Display
 from deploy.demo.play import Playing
-from deploy.demo.services import Crowd, DemoServices, Players, audience, shortened, snippets
-from deploy.demo.watch import Verdict, Watch
+from deploy.demo.services import DemoServices
+from deploy.demo.shortened import shortened
+from deploy.demo.viewers import places
+from deploy.demo.viewers.clients_doc import snippets
+from deploy.demo.viewers.crowd import Crowd, Players, audience
 from deploy.local.broker import Broker
 from deploy.local.leftovers import Leftovers
 from deploy.local.paths import LOCAL, ROOT
@@ -186,7 +191,9 @@ class Demo:
 
     def _keep(self, services: DemoServices) -> None:
         found = services.addresses()
-        self._display.say(f"\n{addresses.listed(found, self._folder / addresses.FILE_NAME)}\n\n{snippets(services)}\n")
+        self._display.say(
+            f"\n{addresses.listed(found, self._folder / addresses.FILE_NAME)}\n\n{snippets(services.collector_port)}\n"
+        )
         if self._live:
             # Another seed than the players': the same views would be repetitions.
             self._supervisor.start(audience(services.collector_url, self._live, seed=self._how.seed + 1))

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from deploy.demo.compare import Line
+from deploy.demo.comparing.compare import Line
 
 #: How often a plain line shows the progress, where there is no terminal to redraw, seconds.
 _PLAIN_SECONDS: Final = 10.0

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from deploy.demo.comparing.watch import Watch
 from deploy.demo.display import Display
-from deploy.demo.services import TRIGGER_SECONDS, Crowd
-from deploy.demo.watch import Watch
+from deploy.demo.shortened import TRIGGER_SECONDS
+from deploy.demo.viewers.crowd import Crowd
 from deploy.local.process import DeadlinePassed
 from deploy.local.supervisor import Supervisor
 

@@ -1,18 +1,15 @@
 """The services of the demo: which processes, with which settings, and which of those differ from the defaults."""
 
 import secrets
-import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from deploy.demo.applications.part import Part
-from deploy.demo.clients_doc import aimed_at, lines_to_paste
+from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
 from deploy.local.paths import RRWEB, SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
-from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ApplicationName
 from services.rim.http.credentials import entry
@@ -26,84 +23,6 @@ _HOST: Final = "127.0.0.1"
 #: Importing and starting Spark and Delta and making the tables takes a minute on two busy cores, and several where others work too.
 _FINALIZER_READY_SECONDS_MAX: Final = 300.0
 _FINALIZER_STOP_SECONDS_MAX: Final = 90.0
-
-#: A demo of two minutes cannot wait an hour for a paused viewer. Silence must stay longer than the ten seconds between a
-#: player's batches.
-FINISH_MS: Final[Mapping[str, int]] = {
-    "finish_clean_ms": 2_000,
-    "finish_ended_ms": 4_000,
-    "finish_silent_ms": 12_000,
-    "finish_paused_ms": 20_000,
-}
-TRIGGER_SECONDS: Final = 3
-
-
-@dataclass(frozen=True)
-class Shortened:
-    """A setting that the demo changes, as an operator would: its variable, the demo's value and the default."""
-
-    variable: str
-    value: str
-    default: str
-
-
-class Crowd(Protocol):
-    """Who plays in a run, and for how long."""
-
-    @property
-    def seconds(self) -> int:
-        """After so long all are gone, but for what is sent again."""
-
-    @property
-    def seed(self) -> int:
-        """Of their stories."""
-
-    @property
-    def summary(self) -> str:
-        """What begins, as one line."""
-
-    @property
-    def waits_for_all(self) -> bool:
-        """Whether it begins only once Spark, the slowest, is up too: then latencies do not have its start in them."""
-
-    def service(self, url: str, truth: Path) -> Service:
-        """The process that plays at a collector and writes its truth; it ends by itself."""
-
-
-@dataclass(frozen=True)
-class Players:
-    """How the simulated players are run."""
-
-    views: int
-    seconds: int
-    seed: int
-    waits_for_all: bool = False
-    #: Whether one cohort stalls (`loadtest.incident`); the collectors must know the networks.
-    has_incident: bool = False
-
-    @property
-    def summary(self) -> str:
-        """What begins."""
-        return f"{self.views} views begin, all over in {self.seconds} s, seed {self.seed}"
-
-    def service(self, url: str, truth: Path) -> Service:
-        """The simulated players; they end by themselves."""
-        arguments = {
-            "--url": url,
-            "--views": self.views,
-            "--seconds": self.seconds,
-            "--seed": self.seed,
-            "--truth": truth,
-        }
-        words = tuple(str(word) for pair in arguments.items() for word in pair)
-        flags = ("--incident",) if self.has_incident else ()
-        return Service("players", ("-m", "loadtest.players", *words, *flags), stop_seconds=5.0, ends=True)
-
-
-def audience(url: str, viewers: int, seed: int) -> Service:
-    """Viewers who play for as long as the demo is up, after the comparison; the incident goes on."""
-    words = ("--url", url, "--viewers", str(viewers), "--seed", str(seed), "--incident")
-    return Service("audience", ("-m", "loadtest.audience", *words), stop_seconds=5.0)
 
 
 class DemoServices:
@@ -175,7 +94,7 @@ class DemoServices:
 
     @property
     def places_file(self) -> Path:
-        """The database of the players' networks (`deploy.demo.places`)."""
+        """The database of the players' networks (`deploy.demo.viewers.places`)."""
         return self._folder / "places.mmdb"
 
     @property
@@ -404,34 +323,3 @@ class DemoServices:
             ready_seconds=ready_seconds,
             stop_seconds=stop_seconds,
         )
-
-
-def shortened() -> list[Shortened]:
-    """The settings that make the demo short, for its output."""
-    finish = [
-        Shortened(VideoViewsSettings.variable(field), f"{value}", f"{VideoViewsSettings.model_fields[field].default}")
-        for field, value in FINISH_MS.items()
-    ]
-    triggers = [
-        Shortened(
-            FinalizerSettings.variable(field),
-            f"{TRIGGER_SECONDS}",
-            f"{FinalizerSettings.model_fields[field].default:g}",
-        )
-        for field in ("trigger_seconds", "raw_trigger_seconds", "rollup_seconds")
-    ]
-    return [*finish, *triggers]
-
-
-def snippets(services: DemoServices) -> str:
-    """What to paste into a web page, so that real players report to this demo."""
-    host = f"localhost:{services.collector_port}"
-    shown = {
-        "mux-embed": "mux-embed with hls.js (other players: the same without hlsjs and Hls)",
-        "hls.js": "hls.js 1.7 alone (CMCD v2 event mode)",
-    }
-    pastes = [
-        f"{title}:\n{textwrap.indent(aimed_at(lines_to_paste(client), host), '    ')}"
-        for client, title in shown.items()
-    ]
-    return "\n".join([*pastes, "Any key is a customer here; all players: docs/clients.md."])

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from deploy.demo.__main__ import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
+from deploy.demo.comparing.watch import Watch
 from deploy.demo.display import Display
 from deploy.demo.play import Playing
-from deploy.demo.services import Players
-from deploy.demo.watch import Watch
+from deploy.demo.viewers.crowd import Players
 from deploy.images.stack import ComposeFailed, Stack
 from deploy.local.paths import LOCAL, ROOT
 from deploy.local.process import DeadlinePassed, ProcessDied

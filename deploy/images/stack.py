@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.demo.services import FINISH_MS, TRIGGER_SECONDS
+from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
 from deploy.images import environment
 from deploy.images.third_party import COMPOSE_FILE
 from deploy.local.ports import preferred_or_free

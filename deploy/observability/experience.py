@@ -6,7 +6,7 @@ view counts twice. This dashboard shows all customers, and no viewer's id; docs/
 
 from typing import Final, NamedTuple
 
-from shared.histogram import BUCKET_OF_ZERO, GAMMA
+from shared.statistics.histogram import BUCKET_OF_ZERO, GAMMA
 
 #: The text of the customer's choice, as `'acme', 'globex'`.
 _CUSTOMERS: Final = "${customer:sqlstring}"

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pydantic
 
 from services.rim.database.postgres import Dsn
-from shared.peer import Network
+from shared.http.peer import Network
 from shared.settings import Settings
 
 

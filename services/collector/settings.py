@@ -14,7 +14,7 @@ from services.collector.intake.post import Rules
 from services.collector.intake.sender.customers import ANYBODY, Customer, Customers
 from services.rim.database.postgres import Dsn
 from shared.chunks import CHUNK_BYTES_MAX
-from shared.peer import Network
+from shared.http.peer import Network
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.settings import Settings
 

@@ -18,7 +18,7 @@ from services.rim.http.openapi import Operation, document, merged
 from services.rim.http.problems import problem_response
 from services.rim.http.tls import connector
 from shared.codec import NO_JSON
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 log = structlog.get_logger(__name__)
 

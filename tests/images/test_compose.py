@@ -13,11 +13,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from deploy.demo.comparing.observe import read_truths
+from deploy.demo.comparing.watch import Watch
 from deploy.demo.display import Display
-from deploy.demo.observe import read_truths
 from deploy.demo.play import Playing
-from deploy.demo.services import Players
-from deploy.demo.watch import Watch
+from deploy.demo.viewers.crowd import Players
 from deploy.images import build
 from deploy.images.daemon import Daemon
 from deploy.images.stack import Stack

@@ -21,9 +21,9 @@ from deploy.local.process import Child
 from services.accounts.commands import login_link, make_tenant
 from services.rim.kafka.connection import client_config
 from shared import codec
-from shared.histogram import bucket_of
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
+from shared.statistics.histogram import bucket_of
 from shared.topics import BEACONS, LIVE, PROFILES
 from tests.integration.served import MEASURES
 

@@ -20,9 +20,9 @@ from deploy.local.paths import SPARK_JARS
 from deploy.local.ports import free_port
 from deploy.local.process import Child, wait_until
 from shared.codec import VIEW
-from shared.histogram import bucket_of
 from shared.partitioning import partition_of, view_key
 from shared.schemas.view import View
+from shared.statistics.histogram import bucket_of
 from shared.topics import PROFILES, VIEWS
 
 #: A morning in 2026 at which all test views begin, ms since 1970.

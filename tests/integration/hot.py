@@ -11,9 +11,9 @@ import pyarrow as pa
 from services.rim.database.view_rows import upsert_views
 from services.serving.rows import newest, row_of
 from shared.codec import VIEW
-from shared.histogram import bucket_of
 from shared.measures import COUNTED, COUNTED_MS, COUNTS, FIELDS, HISTOGRAMS, SUMMED
 from shared.schemas.view import View
+from shared.statistics.histogram import bucket_of
 from tests.integration.finalizing import HOUR_MS, MORNING_MS, a_view
 
 DAY_MS = 24 * HOUR_MS

@@ -24,9 +24,9 @@ from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from shared.histogram import bucket_of
 from shared.measures import SUMMED
 from shared.schemas.view import View
+from shared.statistics.histogram import bucket_of
 from tests.integration.finalizing import hour_of
 from tests.integration.hot import generated, write
 from tests.integration.served import MEASURES, publish, total

@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from deploy.demo.observe import published_ms
+from deploy.demo.comparing.observe import published_ms
 from deploy.local.postgres import Postgres
 from services.finalizer.serving.database import Fenced, Serving, ServingAway, StatementTooSlow, hash_of
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
@@ -22,8 +22,8 @@ from services.rim.database import migrations
 from services.serving.comparing import compare
 from services.serving.rows import row_of
 from shared.codec import VIEW
-from shared.histogram import bucket_of
 from shared.schemas.view import View
+from shared.statistics.histogram import bucket_of
 from tests.integration.finalizing import a_view, hour_of
 from tests.integration.served import MEASURES, total
 

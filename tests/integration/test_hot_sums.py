@@ -18,9 +18,9 @@ from services.finalizer.serving.database import Serving
 from services.finalizer.transforms.rollups import coarser, counted, minutes, wide
 from services.finalizer.transforms.views import parse
 from shared.codec import VIEW
-from shared.histogram import bucket_of
 from shared.measures import COUNTED, HISTOGRAMS, SUMMED
 from shared.schemas.view import View
+from shared.statistics.histogram import bucket_of
 from tests.integration.finalizing import MORNING_MS, hour_of, newest
 from tests.integration.hot import generated, kept, recounted, write
 

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from deploy.demo.compare import ViewRecords
-from deploy.demo.observe import TopicReader
+from deploy.demo.comparing.compare import ViewRecords
+from deploy.demo.comparing.observe import TopicReader
 from shared import codec, topics
 from shared.settings import Settings
 from tests.integration.brokers import OF_VIEWS, broker_with_topics

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from deploy.demo.clients_doc import RECORDINGS_DOC
-from deploy.demo.rrweb import (
+from deploy.demo.viewers.clients_doc import RECORDINGS_DOC
+from deploy.demo.viewers.rrweb import (
     CUSTOMER,
     GREETING,
     NAME,

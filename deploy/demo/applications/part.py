@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from deploy.demo.compare import Line
-from deploy.demo.observe import table_rows
+from deploy.demo.comparing.compare import Line
+from deploy.demo.comparing.observe import table_rows
 from services.processor.settings import ApplicationName
 from shared.settings import Settings
 

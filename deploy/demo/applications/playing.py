@@ -6,7 +6,7 @@ from typing import Final
 
 from deploy.demo import accounts
 from deploy.demo.applications.part import Part, Running
-from deploy.demo.compare import Line
+from deploy.demo.comparing.compare import Line
 from deploy.demo.display import Display
 from deploy.demo.services import DemoServices
 from deploy.local.process import DeadlinePassed

@@ -10,8 +10,8 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from deploy.demo.applications.part import Part, Running, line
-from deploy.demo.compare import Line
-from deploy.demo.rrweb import CUSTOMER, GREETING, NAME, browser, missing, recorded_page, shown_in_replay, visit
+from deploy.demo.comparing.compare import Line
+from deploy.demo.viewers.rrweb import CUSTOMER, GREETING, NAME, browser, missing, recorded_page, shown_in_replay, visit
 
 SESSIONS: Final = ("demo-1", "demo-2")
 PAYLOADS: Final = 6

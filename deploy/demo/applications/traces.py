@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from deploy.demo.applications.part import Part, Running, line
-from deploy.demo.compare import Line
+from deploy.demo.comparing.compare import Line
 from services.processor.applications.traces.settings import TraceRules
 
 TRACES: Final = 20

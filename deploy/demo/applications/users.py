@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from deploy.demo.applications.part import Part, Running, line
-from deploy.demo.compare import Line
+from deploy.demo.comparing.compare import Line
 
 USERS: Final = 20
 CHANGED: Final = 5

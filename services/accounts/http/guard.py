@@ -21,7 +21,7 @@ from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
 from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from shared.problems import PROBLEM_JSON, TYPES, Problem
+from shared.http.problems import PROBLEM_JSON, TYPES, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
 CSRF_HEADER: Final = "Playhead-CSRF"

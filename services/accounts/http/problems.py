@@ -24,7 +24,7 @@ from services.accounts.store.saved_views import SavedViewUnknown, TooManySavedVi
 from services.accounts.store.tokens import TooManyTokens
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import RETRY_SECONDS, problem_response
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 
 class Refused(Exception):

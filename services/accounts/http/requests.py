@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from shared.codec import NO_JSON
-from shared.peer import Network, client_address
+from shared.http.peer import Network, client_address
 
 BODY_BYTES_MAX: Final = 16 * 1024
 _ADDRESS_CHARS_MAX: Final = 64

@@ -19,8 +19,8 @@ from services.accounts.store.audit import Actor
 from services.accounts.store.links import LinkSpent
 from services.accounts.store.sessions import SESSION_DAYS_MAX
 from services.rim.database.pool import Postgres
-from shared.peer import Network
-from shared.problems import Problem
+from shared.http.peer import Network
+from shared.http.problems import Problem
 
 
 class _Login(msgspec.Struct):

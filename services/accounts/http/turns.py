@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from services.rim.database.pool import PostgresAway
-from shared.peer import truncated_ip
+from shared.http.peer import truncated_ip
 
 #: Questions under way: fewer than the pool has connections, which other work needs too.
 AT_ONCE_MAX: Final = 3

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 import msgspec
 from aiohttp import web
 
-from shared.problems import Fault, Problem
+from shared.http.problems import Fault, Problem
 
 BODY_BYTES_MAX: Final = 16 * 1024
 ROWS_MAX: Final = 200

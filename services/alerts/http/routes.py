@@ -23,8 +23,8 @@ from services.alerts.store.rules import RuleChanged, TooManyRules
 from services.alerts.trying.running import TooManyTrials, TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import problem_response
-from shared.peer import Network, client_address
-from shared.problems import Problem
+from shared.http.peer import Network, client_address
+from shared.http.problems import Problem
 from shared.schemas.alerts.event import AlertEvent
 
 Handler = Callable[["AlertRoutes", web.Request], Awaitable[web.Response]]

@@ -17,7 +17,7 @@ from aiohttp import web
 from services.collector.intake.post import USER_AGENT_CHARS_MAX
 from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Client, Place, site_of
 from services.collector.intake.values import whole_characters
-from shared.peer import Network, client_address
+from shared.http.peer import Network, client_address
 
 log = structlog.get_logger(__name__)
 

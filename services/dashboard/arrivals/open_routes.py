@@ -19,7 +19,7 @@ from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 #: Lookups under way of all who ask.
 _AT_ONCE_MAX: Final = 8

@@ -13,7 +13,7 @@ from services.dashboard.arrivals.picture import Arrivals, AskedArrivals, picture
 from services.dashboard.arrivals.reading import BACK_SECONDS, ArrivalsAway, Newest
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 #: What was read answers everybody who asks so soon after.
 _FRESH_MS: Final = 1_000

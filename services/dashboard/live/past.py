@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from shared.patterns import whole
+from shared.http.patterns import whole
 from shared.schemas.live import BUCKET_MS, DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
 from shared.schemas.live_minute import (
     COUNT,

@@ -13,7 +13,7 @@ from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, ass
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
-from shared.problems import Problem
+from shared.http.problems import Problem
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import WHOLE
 

@@ -18,8 +18,8 @@ from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
 from services.rim.telemetry import metrics
+from shared.http.problems import Problem
 from shared.metrics import DASHBOARD_STREAMS
-from shared.problems import Problem
 
 #: How often a stream without a new picture sends an event, so that a page can distinguish a quiet server from a stopped one.
 ALIVE_SECONDS: Final = 3.0

@@ -6,7 +6,7 @@ Definitions are those of `docs/view.md`; a figure without a base (no views, no w
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shared.histogram import quantile
+from shared.statistics.histogram import quantile
 
 #: Start-up times by bucket of their histogram.
 Startups = Mapping[int, int]

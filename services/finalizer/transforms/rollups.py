@@ -17,9 +17,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType
 
 from services.finalizer.transforms.views import DAY_MS, HOUR_MS, MINUTE_MS, rollup_end_ms
-from shared.histogram import BUCKET_OF_ZERO, GAMMA
 from shared.measures import COUNTED, COUNTS, DIMENSIONS, FIELDS, HISTOGRAMS, MEMBER_CHARACTERS_MAX, SUMMED
 from shared.schemas.live import OTHER
+from shared.statistics.histogram import BUCKET_OF_ZERO, GAMMA
 
 Sets = tuple[tuple[str, ...], ...]
 
@@ -277,7 +277,7 @@ def _member(name: str) -> Column:
 
 
 def bucket(metric: str) -> Column:
-    """The histogram bucket of a column, as `shared.histogram.bucket_of` defines it; null stays null."""
+    """The histogram bucket of a column, as `shared.statistics.histogram.bucket_of` defines it; null stays null."""
     value = sf.col(metric)
     log = sf.floor(sf.ln(value) / sf.lit(math.log(GAMMA))).cast(IntegerType())
     return sf.when(value > 0, log).when(value <= 0, sf.lit(BUCKET_OF_ZERO))

@@ -9,8 +9,8 @@ from services.query.core.calendar import Range
 from services.query.core.metrics import METRICS
 from services.query.core.question import Question
 from services.query.core.sql.statements import OTHER_RANK, UNKNOWN_RANK
-from shared.histogram import BUCKET_OF_ZERO, GAMMA, quantile
 from shared.schemas.live import OTHER, UNKNOWN
+from shared.statistics.histogram import BUCKET_OF_ZERO, GAMMA, quantile
 
 Row = Mapping[str, Any]
 Number = int | float
@@ -133,7 +133,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 Answer = Overall | Timeseries | Breakdown | Distribution
 
-#: Buckets of `shared.histogram` that make a bin: its bounds are 1.27 apart.
+#: Buckets of `shared.statistics.histogram` that make a bin: its bounds are 1.27 apart.
 _BUCKETS_A_BIN: Final = 12
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 

@@ -10,8 +10,8 @@ from services.query.core.dimensions import Dimension, dimension
 from services.query.core.fields import NUMBERS
 from services.query.core.problems import Wrong, wrong
 from shared.codec import NO_JSON
+from shared.http.problems import Fault
 from shared.measures import MEMBER_CHARACTERS_MAX
-from shared.problems import Fault
 
 PARAMETER: Final = "filter"
 

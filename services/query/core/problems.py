@@ -1,7 +1,7 @@
 """What can be wrong with a question, as problems of RFC 9457."""
 
 from services.query.core import limits
-from shared.problems import Fault, Problem
+from shared.http.problems import Fault, Problem
 
 
 class Wrong(ValueError):

@@ -14,7 +14,7 @@ from services.query.core.dimensions import Dimension, dimension
 from services.query.core.filters import Filter
 from services.query.core.metrics import MEASURED, METRICS, Metric, Part
 from services.query.core.problems import Wrong, wrong
-from shared.problems import Fault
+from shared.http.problems import Fault
 from shared.schemas.beacon import CUSTOMER_ID
 
 Shape = Literal["overall", "timeseries", "breakdown", "distribution", "rows", "suspects"]

@@ -27,9 +27,9 @@ from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.openapi import document
 from services.rim.http.problems import problem_response
 from services.rim.telemetry import metrics
+from shared.http.peer import Network
+from shared.http.problems import Problem
 from shared.metrics import QUERY_REQUESTS
-from shared.peer import Network
-from shared.problems import Problem
 
 #: A filter may be long, and is in the address.
 LINE_BYTES_MAX: Final = 65_536

@@ -20,9 +20,9 @@ from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import problem_response
 from services.rim.telemetry import metrics
+from shared.http.peer import Network, client_address
+from shared.http.problems import Problem
 from shared.metrics import QUERY_ANSWER_SECONDS
-from shared.peer import Network, client_address
-from shared.problems import Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

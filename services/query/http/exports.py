@@ -16,7 +16,7 @@ from services.query.exporting import Exporting, NoRoomForExports, TooManyExports
 from services.query.http.desk import Desk, sent
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 BODY_BYTES_MAX: Final = 64 * 1024
 _ADD: Final = Operation(

@@ -33,7 +33,7 @@ from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
 from services.rim.http.openapi import Operation
 from services.rim.http.problems import problem_response
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from shared.problems import PROBLEM_JSON, Problem
+from shared.http.problems import PROBLEM_JSON, Problem
 
 VERSION: Final = "1"
 _REF: Final = "#/components/schemas/{name}"

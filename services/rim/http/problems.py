@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from shared.problems import PROBLEM_JSON, Problem
+from shared.http.problems import PROBLEM_JSON, Problem
 
 #: What passes by itself says when to ask again.
 _PASSING: Final = frozenset({429, 503})

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from shared.formats import segment_of
+from shared.api.formats import segment_of
 from shared.schemas.apis.shape import Shape
 
 SCHEMA_VERSION: Final = 1
@@ -19,7 +19,7 @@ SEGMENT_CHARS_MAX: Final = 100
 
 
 class ApiCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One call. `path` has its parts as `shared.formats.segment_of` returns them: words unchanged, data as its format."""
+    """One call. `path` has its parts as `shared.api.formats.segment_of` returns them: words unchanged, data as its format."""
 
     schema_version: int
     customer_id: str

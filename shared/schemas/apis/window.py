@@ -34,6 +34,6 @@ class ApiWindow(msgspec.Struct, frozen=True, kw_only=True):
     latency_us_p50: float | None
     latency_us_p95: float | None
     latency_us_p99: float | None
-    #: All durations: `shared.histogram`'s buckets of µs, in order, and how many fell into each. They add up over windows.
+    #: All durations: `shared.statistics.histogram`'s buckets of µs, and how many fell into each. They add up over windows.
     latency_buckets: list[int]
     latency_counts: list[int]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final
 
-from deploy.demo.clients_doc import lines_to_paste
+from deploy.demo.viewers.clients_doc import lines_to_paste
 
 _VIDEO: Final = '<video id="my-player" width="320" height="180" muted autoplay playsinline></video>'
 _IMPORTS: Final = {

@@ -15,7 +15,7 @@ from deploy.local.ports import free_port
 from services.accounts.http.access import METRICS, Routing
 from services.dashboard.forwarding import Forwarding
 from services.rim.http.openapi import Operation, document
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 
 @dataclass

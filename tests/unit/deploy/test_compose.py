@@ -9,7 +9,7 @@ import yaml
 from psycopg.conninfo import conninfo_to_dict
 
 from deploy.database import USERS, DatabaseSettings
-from deploy.demo.services import FINISH_MS
+from deploy.demo.shortened import FINISH_MS
 from deploy.images import environment, third_party
 from deploy.images.stack import PORTS as OF_THIS_MACHINE
 from deploy.images.stack import Stack

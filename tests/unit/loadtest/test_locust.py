@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from deploy.demo.load_report import moments, routes
+from deploy.demo.load.report import moments, routes
 from deploy.local.paths import ROOT
 from loadtest.accounts import AccountReader, Accounts
 from loadtest.ledger import Ledger, ViewRecord

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deploy.demo.applications.part import Part, Running, line
-from deploy.demo.compare import Line
+from deploy.demo.comparing.compare import Line
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import topics

@@ -14,7 +14,7 @@ from services.accounts.http.v1.tenants import CustomerId
 from services.accounts.service import Accounts
 from services.accounts.store import deletions
 from services.accounts.store.deletions import Deletion, StepRow
-from shared.patterns import whole
+from shared.http.patterns import whole
 from shared.schemas.recording import SESSION_ID
 
 _Session = Annotated[str, msgspec.Meta(pattern=whole(SESSION_ID.pattern))]

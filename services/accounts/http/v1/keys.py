@@ -15,8 +15,8 @@ from services.accounts.http.v1.tenants import CustomerId, Name
 from services.accounts.keys import WriteKeys
 from services.accounts.store.keys import KeyRow, KeyTerms
 from services.rim.database.pool import NotPublished
-from shared.patterns import whole
-from shared.problems import Problem
+from shared.http.patterns import whole
+from shared.http.problems import Problem
 
 OVERLAP_HOURS_MAX = 24 * 90
 

@@ -15,7 +15,7 @@ from services.accounts.http.v1.operations import Call, Done, Operation
 from services.accounts.http.v1.tenants import Name
 from services.accounts.profile import Profile
 from services.accounts.service import LoginWrong
-from shared.problems import Problem
+from shared.http.problems import Problem
 
 #: A password that is too long is refused by the rule of passwords, which says why.
 _Password = Annotated[str, msgspec.Meta(max_length=1_000)]

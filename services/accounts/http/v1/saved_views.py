@@ -13,7 +13,7 @@ from services.accounts.http.v1.operations import Call, Done, Operation, ms
 from services.accounts.service import Accounts
 from services.accounts.store import saved_views
 from services.accounts.store.saved_views import SavedViewRow
-from shared.patterns import whole
+from shared.http.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 
 #: A screen of this page and its parameters: never another host.

@@ -12,7 +12,7 @@ from services.accounts.http.v1.operations import Call, Done, Operation, PageAske
 from services.accounts.http.v1.people import INVITATION_DAYS_MAX, link_address
 from services.accounts.management import Management
 from services.accounts.store.organisations import OwnedCustomer
-from shared.patterns import whole
+from shared.http.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 
 CustomerId = Annotated[str, msgspec.Meta(pattern=whole(CUSTOMER_ID.pattern))]

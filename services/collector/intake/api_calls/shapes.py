@@ -1,7 +1,7 @@
 """The shape of one value: the only part of a payload that is kept. Values do not leave this module.
 
 Two things are kept of a value that is probably not personal: a number's size, for ranges; and a word that may be one of an
-enumeration (`shared.formats.WORD`). A value is probably personal by its field's name or by its format.
+enumeration (`shared.api.formats.WORD`). A value is probably personal by its field's name or by its format.
 """
 
 import hashlib
@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Any, Final
 
 from services.collector.intake.post import InvalidInput
-from shared.formats import WORD, format_of, segment_of
+from shared.api.formats import WORD, format_of, segment_of
+from shared.api.shapes import FIELDS_MAX, merged_all
 from shared.schemas.apis.shape import Shape, Text
-from shared.shapes import FIELDS_MAX, merged_all
 
 DEPTH_MAX: Final = 12
 ITEMS_MAX: Final = 100

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from services.collector.intake.sender.customers import Customer
-from shared.peer import truncated_ip
+from shared.http.peer import truncated_ip
 
 #: Attributes that identify a viewer over time, under the clients' own names.
 VIEWER_NAMES: Final = frozenset(

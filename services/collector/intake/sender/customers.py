@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from shared.patterns import whole
+from shared.http.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.rejected import Reason
 

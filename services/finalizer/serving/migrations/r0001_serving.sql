@@ -24,7 +24,7 @@ CREATE TABLE serving.rollups_hourly (
     PRIMARY KEY (customer_id, hour)
 );
 
--- Buckets are those of shared/histogram.py.
+-- Buckets are those of shared/statistics/histogram.py.
 CREATE TABLE serving.histograms_hourly (
     hour        timestamptz NOT NULL,
     customer_id text        NOT NULL,

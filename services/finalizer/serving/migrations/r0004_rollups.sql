@@ -31,7 +31,7 @@ CREATE TABLE serving.rollups (
     beacons            numeric     NOT NULL,
     duplicates         numeric     NOT NULL,
     uniques            bytea       NOT NULL, -- HLL sketch of the viewers
-    -- Buckets are those of shared/histogram.py; the counts in the same order.
+    -- Buckets are those of shared/statistics/histogram.py; the counts in the same order.
     startup_ms_buckets  int[]    NOT NULL,
     startup_ms_counts   bigint[] NOT NULL,
     rebuffer_ms_buckets int[]    NOT NULL,

@@ -113,7 +113,7 @@ CREATE TABLE serving.histograms (
     customer_id text   NOT NULL,
     source      text   NOT NULL,
     metric      text   NOT NULL CHECK (metric IN ('startup_ms', 'rebuffer_ms')),
-    bucket      int    NOT NULL, -- shared/histogram.py
+    bucket      int    NOT NULL, -- shared/statistics/histogram.py
     count       bigint NOT NULL,
     PRIMARY KEY (hour, customer_id, source, metric, bucket)
 ) WITH (fillfactor = 50);
@@ -126,7 +126,7 @@ CREATE TABLE serving.hot_slices (
     PRIMARY KEY (hour, customer_id)
 ) WITH (fillfactor = 50);
 
--- The log of 1.02: shared/histogram.py.
+-- The log of 1.02: shared/statistics/histogram.py.
 CREATE FUNCTION serving.bucket(value bigint) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN value > 0 THEN floor(ln(value::float8) / 0.01980262729617973)::int
                 WHEN value <= 0 THEN -2147483648 END;

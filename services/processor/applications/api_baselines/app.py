@@ -27,8 +27,8 @@ from services.processor.engine.application.application import (
 from services.processor.engine.record import Record
 from services.processor.engine.windows import Tumbling
 from shared import codec, topics
-from shared.api_endpoints import api_of, place, remove
-from shared.api_paths import Paths, display_path, publish_template
+from shared.api.endpoints import api_of, place, remove
+from shared.api.paths import Paths, display_path, publish_template
 from shared.codec import NO_JSON, Undecodable
 from shared.schemas.apis import anomaly as api_anomaly
 from shared.schemas.apis import window as api_window

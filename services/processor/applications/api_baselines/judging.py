@@ -16,8 +16,8 @@ from typing import Final
 
 from services.processor.applications.api_baselines.season import Baseline
 from services.processor.applications.api_baselines.window import Figures, Window
-from shared.histogram import bucket_of
 from shared.schemas.apis.anomaly import Evidence, Figure, Measure
+from shared.statistics.histogram import bucket_of
 from shared.statistics.robust import deviation, modified_score
 from shared.statistics.tails import count_beyond, share_at_least
 

@@ -7,8 +7,8 @@ import msgspec
 
 from services.processor.applications.api_baselines.endpoint import Endpoint
 from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
-from shared.api_endpoints import NotAnApi, asked_key
-from shared.api_paths import Paths, display_path
+from shared.api.endpoints import NotAnApi, asked_key
+from shared.api.paths import Paths, display_path
 
 
 class Api(msgspec.Struct, array_like=True):

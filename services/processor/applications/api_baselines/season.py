@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from services.processor.applications.api_baselines.window import Figures, Window
-from shared.histogram import merge
 from shared.schemas.apis.anomaly import SeasonName
+from shared.statistics.histogram import merge
 from shared.statistics.weeks import hours_like
 
 

@@ -4,15 +4,15 @@ from typing import Final
 
 import msgspec
 
-from shared.histogram import add, merge, quantile
 from shared.schemas.apis.call import ApiCall
+from shared.statistics.histogram import add, merge, quantile
 
 #: A longer call counts as one of this length, µs (a day): so a sketch has no more than 1,300 buckets.
 DURATION_US_MAX: Final = 86_400_000_000
 
 
 class Window(msgspec.Struct, array_like=True):
-    """What was counted. `latency` has the calls whose duration is known, by `shared.histogram`'s bucket of µs."""
+    """What was counted. `latency` has the calls whose duration is known, by `shared.statistics.histogram`'s bucket of µs."""
 
     calls: int = 0
     client_errors: int = 0

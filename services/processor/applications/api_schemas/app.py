@@ -11,8 +11,8 @@ from services.processor.applications.api_schemas.settings import SchemaRules
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
-from shared.api_endpoints import api_of, place, remove
-from shared.api_paths import Paths, display_path, publish_template
+from shared.api.endpoints import api_of, place, remove
+from shared.api.paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
 from shared.schemas.apis.call import ApiCall
 from shared.schemas.apis.change import SCHEMA_VERSION, ApiChange

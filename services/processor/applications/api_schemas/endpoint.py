@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
+from shared.api.shapes import discreet, merged, size_of, without_words
 from shared.schemas.apis.call import ApiCall
 from shared.schemas.apis.change import ChangeKind
 from shared.schemas.apis.shape import Shape
-from shared.shapes import discreet, merged, size_of, without_words
 
 #: Calls in a row without a field that all had: then it has vanished.
 VANISHED_CALLS: Final = 10

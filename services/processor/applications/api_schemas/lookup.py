@@ -7,8 +7,8 @@ import msgspec
 from services.processor.applications.api_schemas.endpoint import Endpoint
 from services.processor.applications.api_schemas.openapi import to_openapi
 from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
-from shared.api_endpoints import NotAnApi, asked_key
-from shared.api_paths import Paths
+from shared.api.endpoints import NotAnApi, asked_key
+from shared.api.paths import Paths
 
 
 class Api(msgspec.Struct, array_like=True):

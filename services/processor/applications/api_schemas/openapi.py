@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from services.processor.applications.api_schemas.endpoint import Endpoint
-from shared.api_paths import Paths, data_names, display_path, forms_of
+from shared.api.paths import Paths, data_names, display_path, forms_of
+from shared.api.shapes import SPELLED_COUNT_MIN
 from shared.schemas.apis.shape import Shape, Text
-from shared.shapes import SPELLED_COUNT_MIN
 
 Json = dict[str, Any]
 

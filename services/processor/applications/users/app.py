@@ -28,7 +28,7 @@ from services.processor.engine.application.application import Application, Conte
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable
-from shared.problems import Problem
+from shared.http.problems import Problem
 from shared.schemas.user_command import (
     SCHEMA_VERSION,
     Claim,

@@ -7,7 +7,7 @@ import msgspec
 
 from services.processor.applications.users.problems import RequestRefused, invalid
 from shared.codec import NO_JSON
-from shared.problems import Fault, Problem
+from shared.http.problems import Fault, Problem
 
 EMAIL_CHARS_MAX: Final = 254
 NAME_CHARS_MAX: Final = 200

@@ -13,7 +13,7 @@ from services.processor.applications.users.fields import (
     EMAIL_PATTERN,
     NAME_CHARS_MAX,
 )
-from shared.problems import PROBLEM_JSON
+from shared.http.problems import PROBLEM_JSON
 
 #: Users on one page.
 PAGE_MAX: Final = 100

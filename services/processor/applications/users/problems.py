@@ -1,6 +1,6 @@
 """problems: the errors of the REST API of users, as problem documents."""
 
-from shared.problems import Fault, Problem
+from shared.http.problems import Fault, Problem
 
 
 class RequestRefused(ValueError):

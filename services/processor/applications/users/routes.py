@@ -31,8 +31,8 @@ from services.processor.engine.application.requests import (
 )
 from shared import codec, topics
 from shared.codec import NO_JSON
+from shared.http.problems import PROBLEM_JSON, Fault, Problem
 from shared.partitioning import partition_of
-from shared.problems import PROBLEM_JSON, Fault, Problem
 from shared.schemas.user import USER_ID, User
 from shared.schemas.user_command import (
     SCHEMA_VERSION,

@@ -21,8 +21,8 @@ from services.processor.runtime.questions import Unanswered
 from services.rim.http.admission import Admission
 from services.rim.telemetry.metrics import counter, histogram
 from shared.codec import NO_JSON
+from shared.http.problems import PROBLEM_JSON, Problem
 from shared.metrics import PROCESSOR_REQUEST_SECONDS, PROCESSOR_REQUESTS
-from shared.problems import PROBLEM_JSON, Problem
 
 log = structlog.get_logger(__name__)
 

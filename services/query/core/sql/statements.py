@@ -13,12 +13,12 @@ from services.query.core.calendar import HOUR_MS, WIDTHS_MS, Buckets
 from services.query.core.dimensions import Dimension, normal
 from services.query.core.metrics import Part
 from services.query.core.question import Question
-from shared.histogram import BUCKET_OF_ZERO
 from shared.measures import COUNTED_MS
+from shared.statistics.histogram import BUCKET_OF_ZERO
 
 #: What `COUNTED_MS` reads.
 TIME_FIELDS: Final = ("view_end_ms", "last_append_ms", "first_append_ms")
-#: The log of the ratio of a bucket's bounds: `shared.histogram`, as the triggers of `serving.views` have it.
+#: The log of the ratio of a bucket's bounds: `shared.statistics.histogram`, as the triggers of `serving.views` have it.
 _LOG: Final = "0.01980262729617973"
 #: The rank of what is added up.
 OTHER_RANK: Final = -1
@@ -232,7 +232,7 @@ def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Stateme
 
 
 def _distribution(question: Question) -> Statement:
-    """How many views have a value in each bucket of `shared.histogram`."""
+    """How many views have a value in each bucket of `shared.statistics.histogram`."""
     where, parameters = conditions_of(question)
     field = question.field
     bucket = (

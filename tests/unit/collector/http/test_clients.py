@@ -18,7 +18,7 @@ from services.collector.http.clients import (
     Places,
 )
 from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Place
-from shared.peer import client_address
+from shared.http.peer import client_address
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 CHROME = (

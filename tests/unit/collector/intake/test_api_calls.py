@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from services.collector.intake.api_calls import api_calls
 from services.collector.intake.post import ParsedBody, Rules
+from shared.api.formats import format_of, segment_of
 from shared.codec import API_CALL
-from shared.formats import format_of, segment_of
 from shared.partitioning import api_key, partition_of
 from shared.topics import API_CALLS, PROFILES
 from tests.unit.collector.http.serving import Served

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from deploy.demo.clients_doc import CLIENTS_DOC, COLLECTOR_NAME, lines_to_paste
+from deploy.demo.viewers.clients_doc import CLIENTS_DOC, COLLECTOR_NAME, lines_to_paste
 from loadtest import mux
 from loadtest.story import Story, story_of
 from loadtest.truth import SimulatedBeacon, row

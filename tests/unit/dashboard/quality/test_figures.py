@@ -3,7 +3,7 @@
 import pytest
 
 from services.dashboard.quality.figures import RollupSum, qualities
-from shared.histogram import bucket_of
+from shared.statistics.histogram import bucket_of
 
 
 def rollup(**figures: int) -> RollupSum:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from deploy.demo import addresses
-from deploy.demo.clients_doc import COLLECTOR_NAME, lines_to_paste
-from deploy.demo.services import FINISH_MS, DemoServices, Players, shortened, snippets
+from deploy.demo.services import DemoServices
+from deploy.demo.shortened import FINISH_MS, shortened
+from deploy.demo.viewers.clients_doc import COLLECTOR_NAME, lines_to_paste, snippets
+from deploy.demo.viewers.crowd import Players
 from deploy.local.supervisor import Service
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
@@ -84,10 +86,10 @@ def test_what_the_demo_shortens_is_printed_with_its_default() -> None:
 
 
 def test_mux_embed_is_given_a_host_for_which_it_speaks_plain_http(services: DemoServices) -> None:
-    assert f"beaconCollectionDomain: 'localhost:{services.collector_port}'" in snippets(services)
+    assert f"beaconCollectionDomain: 'localhost:{services.collector_port}'" in snippets(services.collector_port)
     # Without TLS, and nothing left of the document's name.
-    assert f"url: 'http://localhost:{services.collector_port}/cmcd/acme'" in snippets(services)
-    assert COLLECTOR_NAME not in snippets(services)
+    assert f"url: 'http://localhost:{services.collector_port}/cmcd/acme'" in snippets(services.collector_port)
+    assert COLLECTOR_NAME not in snippets(services.collector_port)
     with pytest.raises(LookupError, match="no js lines for Quadrophonic"):
         lines_to_paste("Quadrophonic")
 

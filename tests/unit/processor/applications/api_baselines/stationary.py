@@ -14,7 +14,7 @@ from services.processor.applications.api_baselines.endpoint import Endpoint, clo
 from services.processor.applications.api_baselines.season import Season
 from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_baselines.window import Window
-from shared.histogram import GAMMA
+from shared.statistics.histogram import GAMMA
 from tests.unit.processor.applications.api_baselines.calls import T0
 
 #: As an installation has them by default: windows of five minutes.
@@ -68,7 +68,7 @@ KINDS = (
 
 
 def buckets_of(values: np.ndarray) -> np.ndarray:
-    """`shared.histogram.bucket_of` of each value; all are positive."""
+    """`shared.statistics.histogram.bucket_of` of each value; all are positive."""
     return np.floor(np.log(values) / math.log(GAMMA)).astype(int)
 
 

@@ -8,7 +8,7 @@ from services.processor.applications.api_baselines.app import application
 from services.processor.engine.application.application import Application, LookupWrong
 from services.processor.engine.driver import Driver
 from shared import topics
-from shared.histogram import quantile
+from shared.statistics.histogram import quantile
 from tests.unit.processor.applications.api_baselines.calls import (
     APPLICATION,
     GRACE_MS,

@@ -5,7 +5,7 @@ from numpy.random import default_rng
 
 from services.processor.applications.api_baselines.endpoint import Endpoint, close
 from services.processor.applications.api_baselines.season import Season
-from shared.histogram import bucket_of
+from shared.statistics.histogram import bucket_of
 from tests.unit.processor.applications.api_baselines.calls import T0
 from tests.unit.processor.applications.api_baselines.stationary import (
     KINDS,

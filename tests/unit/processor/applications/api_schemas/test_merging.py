@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 
 from services.collector.intake.api_calls.shapes import Places, shape_of
 from services.processor.applications.api_schemas.openapi import schema_of
-from shared import shapes
+from shared.api import shapes
+from shared.api.shapes import discreet, learned, merged, merged_all
 from shared.schemas.apis.shape import Shape
-from shared.shapes import discreet, learned, merged, merged_all
 
 names = st.sampled_from(["id", "state", "email", "a", "b", "c", "7f", "2024-01-01"])
 words = st.sampled_from(["on", "off", "x y", "a@b.example", "2024-01-01", "10.0.0.1", *"abcdefghijklmnopq"])

@@ -1,0 +1,1 @@
+"""What a run made, compared with the truth of its simulated players."""

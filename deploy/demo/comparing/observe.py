@@ -1,0 +1,302 @@
+"""Reads the figures of a running system: topics, collectors' counters, the warehouse, the serving database."""
+
+import http.client
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+from prometheus_client.parser import text_string_to_metric_families
+
+from deploy.demo.comparing.compare import SUMS, LiveTotals, Rollup, Row, Truth, ViewKey, ViewRecords
+from deploy.demo.comparing.latency import Landed, LiveWaits
+from services.rim.kafka.connection import client_config
+from shared import codec, topics
+from shared.metrics import COLLECTOR_BEACONS_ACCEPTED
+from shared.schemas.view import View
+from shared.settings import Settings
+
+_RECORDS_AT_ONCE: Final = 2_000
+_POLL_SECONDS: Final = 0.2
+_REQUEST_SECONDS_MAX: Final = 5.0
+#: What a broker answers for a partition whose leader is changing: a busy machine makes a broker look dead for a moment.
+_NO_LEADER: Final = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+_COUNTS: Final = (
+    "beacons",
+    "duplicates",
+    "dropped",
+    "late",
+    "views_started",
+    "views_finished",
+    "views_revised",
+)
+
+
+class _Event(msgspec.Struct):
+    """The one field of a beacon that is read here."""
+
+    event: str
+
+
+@dataclass
+class TopicsSeen:
+    """What was read from the topics so far, transactions that failed left out."""
+
+    beacons: int = 0
+    rejected: int = 0
+    live_counts: Counter[str] = field(default_factory=Counter)
+    #: (partition, customer) -> (newest bucket, views open at its end)
+    live_open: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    #: Keys of views that their player closed.
+    closed: set[bytes] = field(default_factory=set)
+    view_records: int = 0
+    #: (view, generation, revision) of each record in topic `views`
+    revisions: set[tuple[ViewKey, int, int]] = field(default_factory=set)
+    #: view -> (key of its newest revision's record, that revision)
+    finished: dict[ViewKey, tuple[bytes, View]] = field(default_factory=dict)
+    live_waits: LiveWaits = field(default_factory=LiveWaits)
+
+    @property
+    def live(self) -> LiveTotals:
+        """The sums over all buckets."""
+        open_now = sum(count for _, count in self.live_open.values())
+        return LiveTotals(**{name: self.live_counts[name] for name in _COUNTS}, open_now=open_now)
+
+    @property
+    def views(self) -> ViewRecords:
+        """What topic `views` holds."""
+        again = sum(view.revision - 1 for _, view in self.finished.values())
+        return ViewRecords(self.view_records, len(self.revisions), again)
+
+    def take_record(self, record: Message) -> None:
+        """Takes one record of any of the topics in. Raises `Undecodable` or `msgspec.DecodeError` for a record of another
+        format."""
+        key, value, topic, append_ms = record.key() or b"", record.value() or b"", record.topic(), record.timestamp()[1]
+        if topic == topics.REJECTED.name:
+            self.rejected += 1
+        elif topic == topics.BEACONS.name:
+            self.beacons += 1
+            self.live_waits.beacon(record.partition() or 0, key.partition(b":")[0].decode(), append_ms)
+            if msgspec.json.decode(value, type=_Event).event == "viewend":
+                self.closed.add(key)
+        elif topic == topics.VIEWS.name:
+            self._take_view(key, codec.VIEW.decode(value))
+        else:
+            bucket = codec.LIVE.decode(value)
+            self.live_counts.update({name: getattr(bucket, name) for name in _COUNTS})
+            self.live_waits.gauge(bucket.partition, bucket.customer_id, bucket.bucket_ms, append_ms)
+            # Buckets of one key come in order: the last is the newest.
+            self.live_open[(bucket.partition, bucket.customer_id)] = (bucket.bucket_ms, bucket.open_now)
+
+    def closed_views(self) -> set[ViewKey]:
+        """The finished views that their player closed."""
+        return {of for of, (key, _) in self.finished.items() if key in self.closed}
+
+    def _take_view(self, key: bytes, view: View) -> None:
+        of: ViewKey = (view.customer_id, view.view_id)
+        self.view_records += 1
+        self.revisions.add((of, view.generation, view.revision))
+        newest = self.finished.get(of)
+        if newest is None or (view.generation, view.revision) > (newest[1].generation, newest[1].revision):
+            self.finished[of] = (key, view)
+
+
+class TopicReader:
+    """Reads the topics from their beginning, all partitions, without a group: no other consumer is disturbed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.seen = TopicsSeen()
+        self._admin = AdminClient(client_config(settings, "demo-observer-ends"))
+        self._consumer = Consumer(
+            client_config(settings, "demo-observer")
+            | {
+                "group.id": "demo-observer",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                # What is gone before it was read would be missing in every count: an error, not a new beginning.
+                "auto.offset.reset": "error",
+            }
+        )
+        self._partitions = [
+            (topic.name, partition)
+            for topic in (topics.BEACONS, topics.VIEWS, topics.LIVE, topics.REJECTED)
+            for partition in range(topic.partitions(settings.profile))
+        ]
+        #: How far each partition was read: the offset at which its end was met last.
+        self._reached = dict.fromkeys(self._partitions, 0)
+        self._consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in self._partitions])
+
+    def read(self, seconds: float = 1.0) -> bool:
+        """Takes in what is there, for `seconds` at most; whether all was read that was there when it was called.
+
+        An open transaction counts as an existing record. Raises `KafkaException` for every error of a partition or the broker.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            ends = self._ends()
+        except KafkaException as exception:
+            if exception.args[0].code() not in _NO_LEADER:
+                raise
+            # Its number of records is unknown until it has a leader: the next look reads it.
+            return False
+        while True:
+            for record in self._consumer.consume(_RECORDS_AT_ONCE, timeout=_POLL_SECONDS):
+                self._take_record(record)
+            if all(self._reached[at] >= end for at, end in ends.items()):
+                return True
+            if time.monotonic() >= deadline:
+                return False
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._consumer.close()
+
+    def _ends(self) -> dict[tuple[str, int], int]:
+        """The end of each partition, records of open transactions included."""
+        request = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in self._partitions}  # type: ignore[no-untyped-call]
+        answers = self._admin.list_offsets(
+            request, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_REQUEST_SECONDS_MAX
+        )
+        return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
+
+    def _take_record(self, record: Message) -> None:
+        error = record.error()
+        if error is None:
+            self.seen.take_record(record)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._reached[record.topic() or "", record.partition() or 0] = record.offset() or 0
+        else:
+            raise KafkaException(error)
+
+
+class Warehouse:
+    """The Delta table `views`, read without Spark."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "views"
+
+    def count(self) -> int | None:
+        """How many rows there are; None while there is no table."""
+        found = self._query("SELECT count(*) AS rows FROM t")
+        return None if found is None else int(found[0]["rows"])
+
+    def rows(self, fields: Sequence[str]) -> list[dict[str, Any]]:
+        """All rows, with these fields; none while there is no table."""
+        columns = ", ".join(f'"{name}"' for name in fields)
+        return self._query(f"SELECT {columns} FROM t") or []  # noqa: S608 - names of our own schema
+
+    def fields(self) -> list[str]:
+        """The names of the table's columns; none while there is no table."""
+        try:
+            return [str(column.name) for column in DeltaTable(self._path).schema().fields]
+        except TableNotFoundError:
+            return []
+
+    def landings(self) -> list[Landed]:
+        """When each row was finished and when it landed."""
+        return [Landed(**row) for row in self.rows([field.name for field in fields(Landed)])]
+
+    def _query(self, statement: str) -> list[dict[str, Any]] | None:
+        return table_rows(self._path, statement)
+
+
+def table_rows(path: Path, statement: str) -> list[dict[str, Any]] | None:
+    """What a query of the Delta table there, which it calls `t`, gives; None while there is no table."""
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError:
+        return None
+    found = QueryBuilder().register("t", table).execute(statement).read_all()
+    names = found.schema.names
+    columns = [found.column(name).to_pylist() for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def accepted(admin_ports: Sequence[int]) -> int | None:
+    """The beacons that collectors on these admin ports have acknowledged; None when one does not answer."""
+    total = 0.0
+    for port in admin_ports:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS_MAX)) as connection:
+            try:
+                connection.request("GET", "/metrics")
+                text = connection.getresponse().read().decode()
+            except (OSError, http.client.HTTPException):
+                return None
+        total += sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == COLLECTOR_BEACONS_ACCEPTED.name
+        )
+    return int(total)
+
+
+def rollups(dsn: str) -> dict[str, Rollup]:
+    """The serving database's figures of each customer, over all hours; empty before there is anything."""
+    columns = ", ".join(f"sum({name})::bigint" for name in SUMS)
+    buckets: dict[str, dict[int, int]] = defaultdict(dict)
+    with psycopg.connect(dsn, connect_timeout=int(_REQUEST_SECONDS_MAX)) as connection:
+        known = connection.execute("SELECT to_regclass('serving.rollups_hourly')").fetchone()
+        if known is None or known[0] is None:
+            return {}
+        sums = connection.execute(
+            f"SELECT customer_id, {columns} FROM serving.rollups_hourly GROUP BY customer_id"  # noqa: S608 - own names
+        ).fetchall()
+        for customer, bucket, count in connection.execute(
+            "SELECT customer_id, bucket, sum(count)::bigint FROM serving.histograms_hourly"
+            " WHERE metric = 'startup_ms' GROUP BY customer_id, bucket"
+        ):
+            buckets[customer][bucket] = count
+    return {customer: Rollup(dict(zip(SUMS, values, strict=True)), buckets[customer]) for customer, *values in sums}
+
+
+def published_ms(dsn: str) -> set[int]:
+    """When the finalizer last published, ms since 1970: one moment, or none before the first."""
+    with psycopg.connect(dsn, connect_timeout=int(_REQUEST_SECONDS_MAX)) as connection:
+        known = connection.execute("SELECT to_regclass('finalizer.fence')").fetchone()
+        if known is None or known[0] is None:
+            return set()
+        found = connection.execute(
+            "SELECT round(extract(epoch FROM published_at) * 1000)::bigint FROM finalizer.fence"
+            " WHERE published_at IS NOT NULL"
+        )
+        return {at_ms for (at_ms,) in found}
+
+
+def written_ms(dsn: str) -> dict[ViewKey, int]:
+    """When the hot row of each view was written, ms since 1970."""
+    with psycopg.connect(dsn, connect_timeout=int(_REQUEST_SECONDS_MAX)) as connection:
+        found = connection.execute(
+            "SELECT customer_id, view_id, round(extract(epoch FROM written_at) * 1000)::bigint FROM serving.views"
+        )
+        return {(customer_id, view_id): at_ms for customer_id, view_id, at_ms in found}
+
+
+def read_truths(paths: Sequence[Path]) -> Truth:
+    """What the players' files hold now, as one account; empty before any is written. It is done when all are."""
+    contents: list[Mapping[str, Any]] = [msgspec.json.decode(path.read_bytes()) for path in paths if path.exists()]
+    totals: Counter[str] = Counter()
+    for content in contents:
+        totals.update(content["totals"])
+    views: list[Row] = [view for content in contents for view in content["views"]]
+    done = bool(paths) and len(contents) == len(paths) and all(content["done"] for content in contents)
+    began_ms = min((content.get("began_ms", 0) for content in contents), default=0)
+    return Truth(done=done, totals=totals, views=views, began_ms=began_ms)

@@ -1,0 +1,1 @@
+"""A load test of everything on this machine."""

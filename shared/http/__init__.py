@@ -1,0 +1,1 @@
+"""What services share about requests and their answers."""

@@ -1,0 +1,99 @@
+"""The API's answers beside the players' truth: a wrong suspect and a wrong figure are seen."""
+
+import json
+from typing import Any
+
+import pytest
+
+from deploy.demo.comparing import asking
+from deploy.demo.comparing.asking import VIEWS_MIN, Api, broken_down, filters_of, holds
+from loadtest.incident import incident_of
+
+INCIDENT = incident_of(60)
+COHORT = {"cdn": INCIDENT.cdn, "asn": INCIDENT.asn, "player_version": INCIDENT.player_version}
+
+
+def a_row(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "customer_id": ("acme", "globex")[number % 2],
+        "source": ("mux", "cmcd")[number % 2],
+        "cdn": ("fastly", None, "akamai")[number % 3],
+        "asn": 64_500 + number % 3,
+        "country": ("DE", "FR")[number % 2],
+        "player_version": ("4.2.0", None)[number % 2],
+        "player_name": "main",
+        "stream_type": "live",
+        "end_reason": "clean",
+        "error_code": None,
+        "playback_failed": number % 5 == 0,
+        "startup_failed": False,
+        "ebvs": False,
+        "watch_ms": 1_000 * number,
+        "rebuffer_ms": 10 * number,
+        "rebuffer_count": number,
+        **fields,
+    }
+
+
+ROWS = [a_row(number) for number in range(VIEWS_MIN)]
+
+
+class FakeApi(Api):
+    """Answers from the same rows, but for what the test makes wrong."""
+
+    def __init__(self, suspect: dict[str, str] | None, *, is_off: bool = False) -> None:
+        super().__init__(0, "")
+        object.__setattr__(self, "suspect", suspect)
+        object.__setattr__(self, "is_off", is_off)
+
+    suspect: dict[str, str] | None
+    is_off: bool
+
+    def ask(self, path: str, **parameters: str) -> dict[str, Any]:
+        if path == "/v1/suspects":
+            conditions = [{"dimension": name, "value": value} for name, value in (self.suspect or {}).items()]
+            return {"suspects": [{"conditions": conditions}] if conditions else []}
+        condition = json.loads(parameters["filter"]) if "filter" in parameters else None
+        groups = broken_down(ROWS, parameters["by"], condition)
+        off = int(self.is_off and parameters["by"] == "country")
+        return {
+            "groups": [
+                {"key": [key], "metrics": {name: {"value": value + off, "n": 1} for name, value in sums.items()}}
+                for key, sums in groups.items()
+            ]
+        }
+
+
+def verdicts(api: Api, rows: list[dict[str, Any]]) -> list[bool | None]:
+    return [line.ok for line in asking.lines(api, rows, INCIDENT, 1_000_000_000)]
+
+
+def test_the_incident_named_first_and_equal_figures_are_right() -> None:
+    assert verdicts(FakeApi(INCIDENT.cohort), ROWS) == [True, True]
+
+
+@pytest.mark.parametrize("suspect", [None, {"cdn": "fastly"}, {**INCIDENT.cohort, "country": "DE"}])
+def test_another_suspect_differs_unless_there_are_too_few_views_to_tell(suspect: dict[str, str] | None) -> None:
+    assert verdicts(FakeApi(suspect), ROWS)[0] is False
+    assert asking.lines(FakeApi(suspect), ROWS[: VIEWS_MIN - 1], INCIDENT, 1_000_000_000)[0].ok is None
+
+
+def test_a_figure_that_differs_is_named_with_its_filter() -> None:
+    line = asking.lines(FakeApi(INCIDENT.cohort, is_off=True), ROWS, INCIDENT, 1_000_000_000)[1]
+
+    assert (line.ok, line.observed, line.truth) == (False, "11", "12")
+    assert 'by country under {"dimension": "customer", "in": ["acme"]}' in line.name
+
+
+def test_a_dozen_filters_are_asked_and_each_leaves_something_out() -> None:
+    filters = [condition for _, condition in filters_of(INCIDENT) if condition is not None]
+
+    assert len(filters_of(INCIDENT)) == 12
+    for condition in filters:
+        assert sum(holds(row, condition) for row in [*ROWS, a_row(0, **COHORT), a_row(0, stream_type="vod")]) > 0
+        assert not all(holds(row, condition) for row in [*ROWS, a_row(0, **COHORT), a_row(0, stream_type="vod")])
+
+
+def test_an_api_that_does_not_answer_is_an_error() -> None:
+    with pytest.raises(asking.NotAnswered):
+        Api(1, "").ask("/v1/suspects")

@@ -1,0 +1,41 @@
+"""Reading a demo's topics: what a busy broker says for a moment ends no demo; and its players' accounts."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from deploy.demo.comparing.observe import TopicReader, read_truths
+from shared.settings import Settings
+
+
+@pytest.mark.parametrize("code", [KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION])
+def test_a_partition_that_changes_its_leader_is_queried_again(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    assert not reader(monkeypatch, code).read(0)
+
+
+def test_anything_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KafkaException):
+        reader(monkeypatch, KafkaError.TOPIC_AUTHORIZATION_FAILED).read(0)
+
+
+def reader(monkeypatch: pytest.MonkeyPatch, code: int) -> TopicReader:
+    def ends() -> None:
+        raise KafkaException(KafkaError(code))
+
+    made = TopicReader(Settings(kafka_bootstrap="127.0.0.1:1"))
+    monkeypatch.setattr(made, "_ends", ends)
+    return made
+
+
+def test_several_runs_of_players_are_one_account_and_done_when_all_are(tmp_path: Path) -> None:
+    files = [tmp_path / "0.json", tmp_path / "1.json"]
+    files[0].write_text(json.dumps({"done": True, "totals": {"posts": 2}, "views": [{"view_id": "a"}]}))
+    first = read_truths(files)
+    assert (first.done, first.total("posts")) == (False, 2)
+    files[1].write_text(json.dumps({"done": True, "totals": {"posts": 3}, "views": [{"view_id": "b"}]}))
+    both = read_truths(files)
+    assert (both.done, both.total("posts")) == (True, 5)
+    assert [view["view_id"] for view in both.views] == ["a", "b"]
+    assert not read_truths([]).done
