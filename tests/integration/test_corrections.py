@@ -1,13 +1,8 @@
 """What an operator corrects: an input that was deleted and created again, clocks that are ahead, and the state itself."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,33 +14,21 @@ from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
 from services.processor.runtime import corrections
 from services.processor.settings import ProcessorSettings
-from shared import codec, topics
+from shared import topics
 from shared.settings import Settings
+from tests.integration.commanding import Commands
 from tests.integration.failing import Scene
-from tests.integration.feed import PARTITIONS, beacon
-from tests.integration.slots import ROOT, wait_until
+from tests.integration.feed import PARTITIONS
+from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
 
 NAME = topics.BEACONS.name
 
 
-def command(scene: Scene, *arguments: str, crash_at: str = "") -> tuple[int, Any]:
-    """The exit code of a command (negative: the signal's number), with its JSON or its error."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "services.processor", *arguments],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap,
-            **({"PROCESSOR_CRASH_AT": crash_at} if crash_at else {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return ran.returncode, json.loads(ran.stdout.splitlines()[-1]) if ran.returncode == 0 else ran.stderr
+def command(scene: Scene, *arguments: str) -> tuple[int, Any]:
+    """The exit code of a command, with its JSON or its error."""
+    return Commands(scene.bootstrap, scene.folder).run(*arguments)
 
 
 def create_again(scene: Scene) -> None:
@@ -143,79 +126,4 @@ def test_clocks_that_are_ahead_are_listed_and_set_back_under_a_slot_at_work(scen
     scene.feed(seconds=1)
     scene.expect_truth()
     assert command(scene, "clock", "--set-back", now.isoformat(), "--partition", "99")[0] == 1
-    assert slot.terminate() == 0
-
-
-#: Of views that stay open between their halves.
-VIEWS = [f"half-{number}" for number in range(3 * PARTITIONS)]
-STARTED_MS = 1_790_000_000_000
-KILLED = -9
-
-
-def send_half(scene: Scene, half: int) -> None:
-    """Half of each view: its start, or its end, which comes when a slot has the state of the first half."""
-    for view_id in VIEWS:
-        at = [(1, "viewstart"), (2, "playing"), (3, "heartbeat")] if half == 1 else [(4, "heartbeat"), (5, "viewend")]
-        beacons = [
-            beacon(view_id, seq, event, STARTED_MS + seq * 1000, view_watch_time=seq * 1000) for seq, event in at
-        ]
-        scene.send(b"acme:" + view_id.encode(), *map(codec.BEACON.encode, beacons))
-
-
-def rows_of(done: list[dict[str, Any]]) -> int:
-    return sum(one["rows"] for one in done)
-
-
-def done(scene: Scene, *arguments: str) -> Any:
-    """What a command answers that must succeed."""
-    code, answer = command(scene, *arguments)
-    assert code == 0, answer
-    return answer
-
-
-def refused(scene: Scene, why: str, *arguments: str) -> None:
-    code, answer = command(scene, *arguments)
-    assert (code, why in str(answer)) == (1, True), answer
-
-
-def test_a_savepoint_is_exported_and_imported_through_kills_at_each_step(scene: Scene, tmp_path: Path) -> None:
-    """The open views of a slot are moved out and in again, as into a new cluster, and go on as if nothing had been."""
-    open_views = {"VIDEO_VIEWS_FINISH_SILENT_MS": "600000"}
-    slot = scene.started(**open_views)
-    send_half(scene, 1)
-    wait_until(lambda: len(done(scene, "state", "read", f"acme:{VIEWS[-1]}")) > 0, "the last view is committed")
-    slot_works = ("state", "import", "--from", str(tmp_path / "saved"), "--inputs", "keep")
-    saved = ("state", "export", "--to", str(tmp_path / "saved"))
-    # Under a slot at work, killed after its second partition, and run again.
-    assert command(scene, *saved, crash_at="rows_written:2")[0] == KILLED
-    refused(scene, "holds no savepoint", *slot_works)
-    under_work = rows_of(done(scene, *saved))
-    assert under_work >= len(VIEWS)
-    refused(scene, "slots of video_views are at work: test/0", *slot_works)
-    refused(scene, "is not empty", *saved)
-    assert slot.terminate() == 0
-    final = tmp_path / "final"
-    rows = rows_of(done(scene, "state", "export", "--to", str(final)))
-
-    taken = ("state", "import", "--from", str(final), "--inputs", "keep")
-    refused(scene, "has state already", *taken, "--dry-run")
-    reset = ("state", "reset", "--inputs", "keep")
-    assert rows_of(done(scene, *reset, "--dry-run")) == rows
-    for step in ("fenced", "begun", "produced:2"):
-        assert command(scene, *reset, crash_at=step)[0] == KILLED
-        assert rows_of(done(scene, *reset, "--dry-run")) == rows, f"killed at {step}: nothing was changed"
-    assert command(scene, *reset, crash_at="committed")[0] == KILLED
-    assert rows_of(done(scene, *reset, "--dry-run")) == 0
-    refused(scene, "has state already", *taken, "--dry-run")
-    done(scene, "state", "reset", "--inputs", "beginning")
-
-    for step in ("begun", "produced:2"):
-        assert command(scene, *taken, crash_at=step)[0] == KILLED
-    assert rows_of(done(scene, *taken)) == rows
-    refused(scene, "has state already", *taken)
-    # Its local store has rows of before the reset.
-    slot.start()
-    send_half(scene, 2)
-    scene.also |= dict.fromkeys(VIEWS, (5, 5000, "clean"))
-    scene.expect_truth()
     assert slot.terminate() == 0
