@@ -176,6 +176,12 @@ PROCESSOR_ROWS: Final = Metric("playhead_processor_rows", "gauge", "Rows that st
 PROCESSOR_TALLY: Final = Metric(
     "playhead_processor_tally", "gauge", "Numbers that the application keeps, as open_views.", ("partition", "name")
 )
+PROCESSOR_TABLE_ENTRIES: Final = Metric(
+    "playhead_processor_table_entries", "gauge", "Entries of a global table that the slot holds.", ("topic",)
+)
+PROCESSOR_TABLE_BYTES: Final = Metric(
+    "playhead_processor_table_bytes", "gauge", "Bytes of their keys and values.", ("topic",)
+)
 PROCESSOR_TIMERS_DUE: Final = Metric(
     "playhead_processor_timers_due", "gauge", "Timers that are due and wait for the next checkpoint.", ("partition",)
 )

@@ -172,6 +172,8 @@ PROCESSOR: Final = (
     Panel("Memory", "bytes", (("playhead_processor_rss_bytes", "{{instance}}"),)),
     Panel("CPU a record", "s", (("playhead_processor_cpu_seconds_per_record", "{{instance}}"),)),
     Panel("Flushes", "s", ((_quantile(0.99, "playhead_processor_flush_seconds", "instance"), "p99 {{instance}}"),)),
+    Panel("Global tables: entries", "short", (("playhead_processor_table_entries", "{{topic}} {{instance}}"),)),
+    Panel("Global tables: bytes", "bytes", (("playhead_processor_table_bytes", "{{topic}} {{instance}}"),)),
     Panel("Timers due", "short", (("sum by (partition) (playhead_processor_timers_due)", "{{partition}}"),), "heat"),
     Panel(
         "Media objects",

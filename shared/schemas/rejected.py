@@ -21,4 +21,5 @@ Reason = Literal[
     "fire_failed",
     "quarantined",
     "object_refused",
+    "table_full",
 ]

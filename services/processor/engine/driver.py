@@ -10,6 +10,7 @@ from typing import Literal
 from services.processor.engine.application.application import Application, Lookup
 from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.application.requests import Query
+from services.processor.engine.application.tables import Tables
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.core import Core
 from services.processor.engine.core.quarantine import QuarantinedKey
@@ -42,6 +43,8 @@ class Driver:
         self._inputs: dict[str, list[Record]] = {topic.name: [] for topic in application.inputs}
         #: What Kafka has: of an application that takes records by their headers, the core is not given it.
         self._values: dict[str, list[bytes | None]] = {topic.name: [] for topic in application.inputs}
+        #: What the topics of global tables have: each process reads them anew.
+        self._of_tables: list[Record] = []
         self._committed_outputs: list[Output] = []
         self._commits = 0
         #: The objects that the application had stored, by name; while the store is unreachable, requests wait.
@@ -99,8 +102,13 @@ class Driver:
         at_ms: int,
         headers: tuple[tuple[str, bytes | None], ...] = (),
     ) -> None:
-        """Appends a record to an input at broker time `at_ms`, folds and commits it."""
-        self._append(topic, key, value, at_ms, headers)
+        """Appends a record to an input at broker time `at_ms`, folds and commits it; or to the topic of a table, and reads it."""
+        if topic.name in self._inputs:
+            self._append(topic, key, value, at_ms, headers)
+        else:
+            offset = sum(record.topic == topic.name for record in self._of_tables)
+            self._of_tables.append(Record(topic.name, self._partition, offset, at_ms, key, value, headers))
+            self._tables.take(self._of_tables[-1:])
         self._work(None)
 
     def lose(self, topic: Topic, before: int) -> None:
@@ -164,6 +172,7 @@ class Driver:
     def _fold(self, clock_ms: int | None, records_max: int | None) -> None:
         while True:
             try:
+                self._core.reject_of_tables()
                 self._fold_ready(records_max)
                 if clock_ms is not None:
                     self._core.advance_to(clock_ms)
@@ -253,6 +262,8 @@ class Driver:
         self._start()
 
     def _start(self) -> None:
-        self._core = Core(self._application, self._partition, self._local)
+        self._tables = Tables(self._application.tables)
+        self._tables.take(self._of_tables)
+        self._core = Core(self._application, self._partition, self._local, tables=self._tables)
         self._inbox = Inbox(self._application)
         self._read_again()

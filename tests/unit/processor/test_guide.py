@@ -1,8 +1,7 @@
-"""The application that CONTRIBUTING shows how to write works as it stands there."""
+"""The applications that CONTRIBUTING.md shows how to write work as they stand there."""
 
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,38 +10,22 @@ from deploy.demo.applications.part import Part, Running, line
 from deploy.demo.comparing.compare import Line
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
-from shared import topics
-from shared.topics import BEACONS, REJECTED, Topic
+from shared import codec
+from shared.schemas.user import User
+from shared.topics import BEACONS, REJECTED, USERS
+from tests import guide
 
-GUIDE = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
-
-@pytest.fixture
-def counts(monkeypatch: pytest.MonkeyPatch) -> Application:
+@pytest.fixture(scope="module")
+def counts() -> Application:
     """The guide's first application."""
-    return guides("counts", {"COUNTS": "delete", "COUNTS_CHANGELOG": "compact"}, monkeypatch)
+    return guide.application("counts")
 
 
-@pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch) -> Application:
+@pytest.fixture(scope="module")
+def reports() -> Application:
     """The guide's application with one of each."""
-    declared = {"REPORTS": "delete", "REPORTED": "delete", "REPORTS_CHANGELOG": "compact"}
-    return guides("reports", declared, monkeypatch)
-
-
-def guides(wanted: str, declared: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Application:
-    """The guide's code, run beside the topics that it declares."""
-    for name, cleanup in declared.items():
-        topic = Topic(name=name.lower(), key="k", schema="s", owner="test", cleanup=cleanup)  # type: ignore[arg-type]
-        monkeypatch.setattr(topics, name, topic, raising=False)
-    (code,) = re.findall(
-        rf"```python\n(# services/processor/applications/{wanted}/.*?)```", GUIDE.read_text(), re.DOTALL
-    )
-    names: dict[str, Any] = {}
-    exec(compile(code, str(GUIDE), "exec"), names)
-    application = names["APPLICATION"]
-    assert isinstance(application, Application)
-    return application
+    return guide.application("reports")
 
 
 def test_the_guides_application_counts_a_key_until_it_is_silent(
@@ -71,8 +54,18 @@ def test_the_guides_reports_are_joined_with_what_players_sent_in_the_minute_befo
     for at_ms, value in ((1_000, b"old"), (70_000, b"stalled"), (80_000, b"error")):
         driver.pipe(BEACONS, b"a", value, at_ms=at_ms)
     driver.pipe(BEACONS, b"b", b"another", at_ms=85_000)
-    driver.pipe(told, b"a", b"it froze:", at_ms=90_000)
-    assert [(one.key, one.value) for one in driver.outputs(reports.outputs[0])] == [(b"a", b"it froze: stalled error")]
+    driver.pipe(told, b"a", b"u1 it froze:", at_ms=90_000)
+    ada = User(id="u1", email="ada@example.com", name="Ada", attributes={}, version=1, created_ms=1, updated_ms=1)
+    driver.pipe(USERS, b"u1", codec.USER.encode(ada), at_ms=1)
+    driver.pipe(USERS, b"u2", b"no user", at_ms=1)
+    for user_id in (b"u1", b"u2"):
+        driver.pipe(told, b"b", user_id + b" too", at_ms=90_000)
+    assert [(one.key, one.value) for one in driver.outputs(reports.outputs[0])] == [
+        (b"a", b"somebody: it froze: stalled error"),
+        (b"b", b"Ada: too another"),
+        (b"b", b"somebody: too another"),
+    ]
+    assert [(one.key, one.value) for one in driver.outputs(REJECTED)] == [(b"u2", b"no user")]
     assert driver.rows == {"viewers": 2, "recent": 4, "viewer_timers": 4}
     driver.advance_to(130_000)
     assert driver.rows["recent"] == 3, "the timer `trim` has deleted what is old"
@@ -97,8 +90,8 @@ class Counting:
 
 
 def test_the_guides_part_of_the_demo_compares_what_it_sends() -> None:
-    (code,) = re.findall(r"```python\n(def play.*?)```", GUIDE.read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(def play.*?)```", guide.GUIDE.read_text(), re.DOTALL)
     names: dict[str, Any] = {"Running": Running, "Sequence": Sequence, "Line": Line, "line": line, "Part": Part}
     names["BEACON"] = b"{}"
-    exec(compile(code, str(GUIDE), "exec"), names)
+    exec(compile(code, str(guide.GUIDE), "exec"), names)
     assert [each.ok for each in names["PART"].play(Counting())] == [True]

@@ -3,16 +3,18 @@
 Applications import from here the declarations of their stores too (`engine.state.store_spec`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
 from services.processor.engine.application.failure_rules import DEFAULT_RULES, FailureRules
 from services.processor.engine.application.growth import Growth
+from services.processor.engine.application.lookup import Candidate, Lookup, LookupWrong, Objects, Rows, StoredObject
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.application.requests import Query, Route
+from services.processor.engine.application.tables import Table, TableSpec
 from services.processor.engine.record import Record
 from services.processor.engine.state.map_spec import MapSpec, RowMap
 from services.processor.engine.state.rows import Meta, NewerFormat
@@ -42,6 +44,8 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoredObject",
+    "Table",
+    "TableSpec",
     "TimersSpec",
     "media_store",
     "timers_of",
@@ -88,6 +92,10 @@ class Context(Protocol):
 
     def timers(self, spec: TimersSpec) -> NamedTimers:
         """The core's named timers of a spec that the application declared."""
+        ...
+
+    def table(self, spec: TableSpec[Row]) -> Table[Row]:
+        """A global table that the application declared, as the slot has read it: not of this checkpoint (`TableSpec`)."""
         ...
 
     def emit(
@@ -152,77 +160,6 @@ class ReleasingRows(Protocol):
         ...
 
 
-class Rows(Protocol):
-    """A core's committed rows, to be read only: what a lookup changed in place would be lost, or worse, kept."""
-
-    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
-        """The row of `key` in a store that the application declared, or None."""
-        ...
-
-    def items(
-        self,
-        spec: MapSpec[Row],
-        owner: bytes,
-        limit: int,
-        *,
-        prefix: bytes = b"",
-        after: bytes | None = None,
-        before: bytes | None = None,
-    ) -> list[tuple[bytes, Row]]:
-        """The first `limit` entries of an owner in a map that the application declared: as `RowMap.items`, of committed rows."""
-        ...
-
-
-class LookupWrong(ValueError):
-    """The parts of the path name no key; the text says why."""
-
-
-class Candidate(NamedTuple):
-    """One meaning of a lookup's path."""
-
-    #: The input key whose core has the rows.
-    key: bytes
-    #: What that core looks up: the key itself, or a value that the application derives from it.
-    subject: bytes
-
-
-class StoredObject(NamedTuple):
-    """An object that media requests have stored: its name, its size, and the HTTP headers it is given out with."""
-
-    name: str
-    size_bytes: int
-    headers: Mapping[str, str]
-
-
-class Objects(NamedTuple):
-    """What a found document names, in the order in which it is given out."""
-
-    objects: list[StoredObject]
-    #: Parameters that ask the same lookup for what comes after these.
-    rest: Mapping[str, str] | None = None
-    #: Whether it is just one, given out as it is; else they are the parts of one body.
-    is_one: bool = False
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """A question over HTTP, `GET <path>`, that is answered from the rows of the core that has the key."""
-
-    #: A pattern such as `/views/{customer}/{view}`.
-    path: str
-    #: What the parts of the path may mean, likeliest first: the first under which there is anything is the answer, and
-    #: nothing is there when there is nothing under any. Raises `LookupWrong`.
-    candidates_of: Callable[[Mapping[str, str]], tuple[Candidate, ...]]
-    #: The answer to a candidate's subject as JSON; None when there is nothing.
-    answer: Callable[[Rows, bytes], bytes | None]
-    #: Parameters of the query that are parts too, where they are given.
-    parameters: frozenset[str] = frozenset()
-    #: Whether what is found is the whole body, for programs that know its format; what is said around it is then in headers.
-    is_document: bool = False
-    #: Where the answer is not the document found but the stored objects that it names.
-    objects_of: Callable[[bytes], Objects] | None = None
-
-
 @dataclass(frozen=True)
 class EventTime:
     """The time of an application that trusts its clients: what the records say, not when the broker got them.
@@ -276,6 +213,8 @@ class Application:
     failure_rules: FailureRules = DEFAULT_RULES
     #: How its state is divided when its partitions grow; None: they cannot.
     growth: Growth | None = None
+    #: What every slot has whole of compacted topics, for folds to look up.
+    tables: tuple[TableSpec[Any], ...] = ()
 
     def __post_init__(self) -> None:
         if any(store.id == QUARANTINE_STORE_ID for store in self.stores):
@@ -284,11 +223,14 @@ class Application:
         for store in self.stores:
             if isinstance(store, TimersSpec) and store.goes_with not in names:
                 raise ValueError(f"timers {store.name} are of store {store.goes_with}, which is not declared")
+        read = [*self.inputs, *(table.topic for table in self.tables)]
+        if len({topic.name for topic in read}) != len(read):
+            raise ValueError(f"{self.name} reads a topic twice: as an input and as a table, or as two of one kind")
 
     @property
     def topics(self) -> tuple[Topic, ...]:
         """Every topic it reads or writes."""
-        return (*self.inputs, *self.outputs, self.changelog)
+        return (*self.inputs, *self.outputs, self.changelog, *(table.topic for table in self.tables))
 
     def partitions(self, profile: Profile) -> int:
         """How many partitions it works in an installation of this profile; raises `NotCoPartitioned`."""

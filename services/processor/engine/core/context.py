@@ -5,6 +5,7 @@ from typing import Any
 from services.processor.engine.application.application import Application
 from services.processor.engine.application.bound import BoundMap, BoundStore, BoundTimers
 from services.processor.engine.application.media_requests import MediaRequest
+from services.processor.engine.application.tables import Table, Tables, TableSpec
 from services.processor.engine.core.checkpoint import Draft
 from services.processor.engine.core.pending_media import PendingMediaRequests
 from services.processor.engine.record import Record
@@ -18,9 +19,10 @@ from shared.topics import Topic
 class CoreContext:
     """The `Context` of a core's processor; the core sets its fields."""
 
-    def __init__(self, application: Application, partition: int, layers: Layers) -> None:
+    def __init__(self, application: Application, partition: int, layers: Layers, tables: Tables) -> None:
         self._application = application
         self._layers = layers
+        self._tables = tables
         self.partition = partition
         self.clock_ms = 0
         self.is_late = False
@@ -49,6 +51,10 @@ class CoreContext:
         """The core's timers of a spec that the application declared; raises ValueError for another."""
         self._check_declared(spec)
         return BoundTimers(spec, self, self._layers)
+
+    def table(self, spec: TableSpec[Any]) -> Table[Any]:
+        """A global table that the application declared; raises ValueError for another."""
+        return self._tables.of(spec)
 
     def _check_declared(self, spec: StoreSpec[Any]) -> None:
         if not any(declared is spec for declared in self._application.stores):

@@ -10,6 +10,7 @@ from services.processor.engine.application.access import ask, look
 from services.processor.engine.application.application import Application, Lookup
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest
 from services.processor.engine.application.requests import Query
+from services.processor.engine.application.tables import Tables, place_of
 from services.processor.engine.core.attempts import Attempts
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.context import CoreContext
@@ -43,11 +44,12 @@ class Core:
         *,
         partitions: int = 0,
         hands_on: bool = False,
+        tables: Tables | None = None,
     ) -> None:
         """Begins at the position of `local`. Raises `NewerFormat` when a newer version of the application wrote it.
 
         `partitions` is their number; 0: not known here. With `hands_on`, records of keys of other partitions are produced to
-        these: their number has grown, and not every producer may know.
+        these: their number has grown, and not every producer may know. `tables` are the process's; without them they are empty.
         """
         stored = local.position()
         meta = stored.meta if stored is not None else None
@@ -55,7 +57,9 @@ class Core:
         self._partitions = partitions
         self._cache = Cache(rows_max=CACHE_ROWS_MAX, bytes_max=CACHE_BYTES_MAX)
         self._layers = Layers((*application.stores, QUARANTINE), local, self._cache)
-        self._context = CoreContext(application, partition, self._layers)
+        self._partition = partition
+        self._tables = Tables(application.tables) if tables is None else tables
+        self._context = CoreContext(application, partition, self._layers, self._tables)
         self._position = Position(meta or Meta(next_offsets={}, clock_ms=0, commit_number=0))
         #: The ids of inputs and changelog, by name: a checkpoint keeps them.
         self.topic_ids = dict(self.committed.topic_ids)
@@ -177,6 +181,13 @@ class Core:
         if self.media_requests.get(key) == request:
             self._row_callbacks.media_done(key, request, outcome, self._position.total)
 
+    def reject_of_tables(self) -> None:
+        """Rejects records of global tables that are no entries: those that are this core's to reject, each once."""
+        offsets = self._position.table_offsets
+        for record, reason, detail in self._tables.wrong(self._partition, self._partitions or 1, offsets):
+            self._context.reject(record, reason, detail)
+            offsets[place_of(record)] = record.offset + 1
+
     # Failures of the application.
 
     def retry(self, failure: ApplicationFailed) -> None:
@@ -231,6 +242,7 @@ class Core:
             topic_ids=dict(self.topic_ids),
             leader_epochs=dict(self.leader_epochs),
             partitions=self._partitions or self.committed.partitions,
+            table_offsets=dict(position.table_offsets),
         )
         rows = self._layers.cut()
         draft = context.begin_checkpoint()

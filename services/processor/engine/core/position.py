@@ -16,6 +16,7 @@ class Position:
         committed = self.committed
         self.in_flight = None
         self.next_offsets = dict(committed.next_offsets)
+        self.table_offsets = dict(committed.table_offsets)
         #: The target of the clock; ahead of the clock only while more rows are due than one checkpoint may fire.
         self.target_ms = committed.clock_ms
         #: Whether more rows are due than this checkpoint may fire.

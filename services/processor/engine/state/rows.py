@@ -91,6 +91,8 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     leader_epochs: dict[str, int] = {}
     #: Among how many partitions the application's keys were divided; 0: as many as the profile creates.
     partitions: int = 0
+    #: Of global tables, by `<topic>/<partition>`: the offset before which records that are no entries were rejected.
+    table_offsets: dict[str, int] = {}
 
 
 class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):

@@ -93,6 +93,27 @@ def changelog_consumer(settings: Settings, application: Application, partition: 
     return Consumer(config)
 
 
+def table_consumer(settings: Settings, application: Application) -> Consumer:
+    """A reader of the topics of global tables, outside the group."""
+    return Consumer(
+        {
+            **client_config(settings, f"{application.name}.tables"),
+            "error_cb": log_client_error("tables"),
+            # Required by the client; nothing is ever committed under it.
+            "group.id": f"{application.name}.tables",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            # An offset that the topic does not have means another topic: then the table is read anew.
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 100,
+            "fetch.queue.backoff.ms": 5,
+            "queued.max.messages.kbytes": 16_384,
+            **_SMALL_FETCHES,
+        }
+    )
+
+
 def standby_consumer(settings: Settings, application: Application, slot: str) -> Consumer:
     """A reader of the changelog partitions that a standby copies, outside the group."""
     return Consumer(

@@ -31,11 +31,12 @@ class TopicReplaced(WorkerFailed):
 
 
 class TopicIds:
-    """The ids of an application's inputs and changelog, by name."""
+    """The ids of an application's inputs, changelog and tables, by name."""
 
     def __init__(self, settings: Settings, application: Application) -> None:
         self._settings = settings
-        self._names = [topic.name for topic in (*application.inputs, application.changelog)]
+        tables = [table.topic for table in application.tables]
+        self._names = [topic.name for topic in (*application.inputs, application.changelog, *tables)]
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
         self._asked_at: float | None = None
@@ -88,7 +89,11 @@ class TopicIds:
 
 def check(application: Application, partition: int, folded: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Raises `TopicReplaced` when a topic is another than the one that the partition was `folded` from."""
+    # A table that was created again is read anew: nothing was folded from it.
+    tables = {table.topic.name for table in application.tables}
     for name in replaced(folded, present):
+        if name in tables:
+            continue
         at = f"partition {partition} was folded from topic {name} with id {folded[name]}; {name} now has id {present[name]}:"
         if name == application.changelog.name:
             raise TopicReplaced(

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaException, Producer
 
+from services.processor.engine.application.tables import Tables
 from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.kafka.reading import ReadingFailed
@@ -36,6 +37,7 @@ class TakenPartition:
     store: RocksStore
     #: The ids of inputs and changelog at the takeover, by name; those of its last commit where the broker did not say.
     topic_ids: dict[str, str]
+    tables: Tables
 
 
 def take_over(
@@ -57,7 +59,7 @@ def take_over(
     `warm` is a standby's copy, still open; it is used, or closed.
 
     1. `init_transactions`: fences the former owner and aborts what it left open. A crash right after: the partition has no owner
-       until the next takeover.
+       until the next takeover. Then wait until the application's global tables have all that their topics have now.
     2. Open the store. It holds only what was committed, up to its last flush. When its files cannot be relied on (they
        are known to be bad: `discard` says why; or turn out to be), they are deleted, once: the changelog has everything.
     3. Replay the changelog from there to its end. A crash: rows ahead of the store's position, overwritten by the next.
@@ -68,14 +70,15 @@ def take_over(
             raise GivenUp
         producer = _fencing_producer(plan, partition, given_up)
         plan.crash_points.reach("fenced")
-        if given_up.is_set():
+        # After the fence: what the former owner has seen of the tables, they have now.
+        if given_up.is_set() or not stores.tables.has_all(given_up):
             raise GivenUp
         if discard is not None:
             stores.discard(partition, discard)
         try:
             store = store or stores.open(partition)
             topic_ids = _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
-            return TakenPartition(producer, store, topic_ids)
+            return TakenPartition(producer, store, topic_ids, stores.tables.tables)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
         # None if it could not be opened.
@@ -89,7 +92,7 @@ def take_over(
         if store is not None:
             store.close()
         raise
-    return TakenPartition(producer, store, topic_ids)
+    return TakenPartition(producer, store, topic_ids, stores.tables.tables)
 
 
 def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:

@@ -78,7 +78,14 @@ class Working:
         self._limits = plan.limits(1)
         self._store = taken.store
         self._rewind = rewind
-        self._core = Core(application, partition, taken.store, partitions=plan.partitions, hands_on=plan.has_grown)
+        self._core = Core(
+            application,
+            partition,
+            taken.store,
+            partitions=plan.partitions,
+            hands_on=plan.has_grown,
+            tables=taken.tables,
+        )
         self._core.topic_ids = taken.topic_ids
         profile = plan.settings.profile
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
@@ -192,6 +199,7 @@ class Working:
 
     def _work(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float | None) -> None:
         core, commits = self._core, self._commits
+        core.reject_of_tables()
         self._media.settle(core)
         self._inputs.confirm(ends)
         self.has_more = not self._has_folded(until) and self._inputs.has_ready

@@ -115,6 +115,13 @@ class Replica:
 
     def run(self, stop: threading.Event) -> bool:
         """Works until `stop` is set. True when everything folded was committed."""
+        self._stores.tables.start()
+        try:
+            return self._run_roles(stop)
+        finally:
+            self._stores.tables.stop()
+
+    def _run_roles(self, stop: threading.Event) -> bool:
         if self._heartbeats is None:
             self._work(stop, {}, None)
             return self._is_clean
@@ -140,6 +147,7 @@ class Replica:
                     if heard.beat.role != "standby":
                         standby.follow(heard.beat.partitions)
                 standby.copy()
+                self._stores.tables.turn()
                 standby.questions.answer()
                 self._is_standing_by = True
                 self._show_copies(standby.lags())

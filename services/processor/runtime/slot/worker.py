@@ -38,6 +38,7 @@ class Worker:
         self._poll_seconds_max = settings.poll_interval_ms_max / 1000
         self._ends = Ends(settings)
         self._topic_ids = stores.topic_ids
+        self._tables = stores.tables
         self._checked_ids: dict[str, str] | None = None
         consumer = group_consumer(
             settings,
@@ -109,6 +110,7 @@ class Worker:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot continue."""
         self._looped_at = time.monotonic()
         self._check_topics()
+        self._tables.turn()
         # What waits in memory does not wait for what may come.
         has_more = any(working.has_more for working in self._partitions.working().values())
         self._read(0.0 if has_more else POLL_SECONDS)
@@ -150,6 +152,7 @@ class Worker:
             self._checked_ids = present
             for working in self._partitions.working().values():
                 working.check_topics(present)
+            self._tables.check_topics(present)
 
     def _explain_gone_input(self) -> None:
         """Raises `TopicReplaced` where that is why records are gone."""

@@ -267,6 +267,8 @@ class _Begins:
             leader_epochs=epochs,
             topic_ids=self._present,
             failing=meta.failing if self._inputs == "keep" else {},
+            # Of the topics of this cluster.
+            table_offsets=meta.table_offsets if self._inputs == "keep" else {},
             version_at=meta.version_at if self._inputs == "keep" else None,
         )
 

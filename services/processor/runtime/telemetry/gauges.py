@@ -48,6 +48,13 @@ def show_copies(lags: Mapping[int, int], before: Mapping[int, int]) -> None:
         lag_of.remove(str(partition))
 
 
+def show_tables(sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Sets entries and bytes of each global table, by topic."""
+    for topic, (entries, held_bytes) in sizes.items():
+        gauge(metrics.PROCESSOR_TABLE_ENTRIES).labels(topic).set(entries)
+        gauge(metrics.PROCESSOR_TABLE_BYTES).labels(topic).set(held_bytes)
+
+
 def forget(application: Application, partition: int) -> None:
     """Another slot reports the partition from now on."""
     labels: list[tuple[metrics.Metric, tuple[str, ...]]] = [(metric, (str(partition),)) for metric in _OF_PARTITION]

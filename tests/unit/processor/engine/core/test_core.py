@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
+from services.processor.engine.application.tables import Tables
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
@@ -349,7 +350,9 @@ def test_a_core_is_full_at_its_bytes_and_takes_one_record_at_least() -> None:
 
 
 def test_what_is_committed_is_never_due_at_its_clock() -> None:
-    context = CoreContext(APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)))
+    context = CoreContext(
+        APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)), Tables(())
+    )
     store = context.store(COUNTS)
     context.clock_ms = 5000
     store.put(b"a", 1, 4000)
@@ -357,7 +360,9 @@ def test_what_is_committed_is_never_due_at_its_clock() -> None:
 
 
 def test_an_earlier_deadline_stays_where_a_row_is_put_by_a_time() -> None:
-    context = CoreContext(APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)))
+    context = CoreContext(
+        APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)), Tables(())
+    )
     store = context.store(COUNTS)
     context.clock_ms = 5000
     deadlines_ms = []
@@ -372,7 +377,9 @@ def test_an_earlier_deadline_stays_where_a_row_is_put_by_a_time() -> None:
 
 
 def test_a_store_that_was_not_declared_is_refused() -> None:
-    context = CoreContext(APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)))
+    context = CoreContext(
+        APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)), Tables(())
+    )
     with pytest.raises(ValueError, match="has not declared store other"):
         context.store(dataclasses.replace(COUNTS, name="other"))
 
