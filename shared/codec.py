@@ -13,6 +13,7 @@ from shared.schemas import (
     beacon,
     live,
     presence,
+    received,
     recording,
     span,
     trace,
@@ -66,6 +67,7 @@ class Codec(Generic[T]):
 BEACON: Final = Codec(beacon.Beacon, beacon.SCHEMA_VERSION)
 VIEW: Final = Codec(view.View, view.SCHEMA_VERSION)
 LIVE: Final = Codec(live.Live, live.SCHEMA_VERSION)
+RECEIVED: Final = Codec(received.Received, received.SCHEMA_VERSION)
 PRESENCE: Final = Codec(presence.Presence, presence.SCHEMA_VERSION)
 VIDEO_VIEW: Final = Encoder(video_view.VIDEO_VIEW)
 SPAN: Final = Codec(span.Span, span.SCHEMA_VERSION)

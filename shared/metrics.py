@@ -93,6 +93,12 @@ COLLECTOR_USAGE_REPORTS: Final = Metric(
     "Reports to the customers' database of what customers stored and what limits refused: ok, or failed (sent again).",
     ("outcome",),
 )
+COLLECTOR_RECEIVED_REPORTS: Final = Metric(
+    "playhead_collector_received_reports_total",
+    "counter",
+    "Reports to topic received of what came of each customer and what was rejected: ok, or lost (Kafka did not take it).",
+    ("outcome",),
+)
 COLLECTOR_SPOOL_BYTES: Final = Metric(
     "playhead_collector_spool_bytes", "gauge", "Bytes in the spool that are not yet in Kafka."
 )

@@ -149,6 +149,16 @@ LIVE: Final = Topic(
     retention_ms=_DAY_MS,
     retention_bytes=_GIB,
 )
+#: What collectors received of each customer, and what of it they rejected.
+RECEIVED: Final = Topic(
+    name="received",
+    key="<customer>",
+    schema="shared.schemas.received.Received",
+    owner="collector",
+    cleanup="delete",
+    retention_ms=_DAY_MS,
+    retention_bytes=_GIB,
+)
 LATE: Final = Topic(
     name="late",
     key="<customer>:<view id>",
@@ -385,7 +395,7 @@ PRESENCE: Final = Topic(
 )
 
 ALL: Final = (
-    *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, REDRIVEN, VIDEO_VIEWS_CHANGELOG, PRESENCE),
+    *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, RECEIVED, LATE, REJECTED, REDRIVEN, VIDEO_VIEWS_CHANGELOG, PRESENCE),
     *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
     *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
     *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),

@@ -1,12 +1,13 @@
 """Starts the collector: settings, topics, sink, application, listener. Stops it without losing a record.
 
 Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not available, 4 the producer died, 5 the
-spool could not be drained, 6 the thread that reloads the customers died.
+spool could not be drained, 6 what reloads the customers or reports on them died.
 """
 
 import asyncio
 import contextlib
 import os
+import secrets
 import socket
 import sys
 import threading
@@ -34,6 +35,8 @@ from services.collector.http.recording_routes import RecordingRoutes
 from services.collector.http.routes import Routes
 from services.collector.http.uploads import Uploads
 from services.collector.intake.sender.customers import CustomersWrong
+from services.collector.received.counting import Counts
+from services.collector.received.reporting import ReceivedReports
 from services.collector.settings import CollectorSettings
 from services.collector.sink.kafka_sink import KafkaSink, producer_config
 from services.collector.sink.sink import Sink
@@ -48,7 +51,7 @@ from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import certificates, disks, logs, metrics, tracing
 from shared.metrics import COLLECTOR_QUEUE_RECORDS
 from shared.settings import SettingsError
-from shared.topics import API_CALLS, BEACONS, RECORDINGS, REJECTED, SPANS
+from shared.topics import API_CALLS, BEACONS, RECEIVED, RECORDINGS, REJECTED, SPANS
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +79,7 @@ def main() -> int:
     metrics.declare("collector")
     stop = stop_on_signals()
     try:
-        verify_topics(settings, [BEACONS, SPANS, API_CALLS, RECORDINGS, REJECTED])
+        verify_topics(settings, [BEACONS, SPANS, API_CALLS, RECORDINGS, RECEIVED, REJECTED])
     except TopicsWrong as error:
         log.error("topics_wrong", problem=str(error))
         return EXIT_BOOT
@@ -111,12 +114,13 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         )
     metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
     drain = Drain()
-    reception, reports = _reception(settings, collector_id, source, clients, traces)
+    received = ReceivedReports(Counts(collector_id, secrets.randbits(48)), sink, settings.profile, _now_ms)
+    reception, reports = _reception(settings, source, clients, traces, received.counts)
     upkeep = Upkeep(source, reports, stop)
     await upkeep.begin()
     uploads = Uploads(recordings_sink, settings.profile, settings.upload_limits(), new_id=lambda: uuid.uuid4().hex)
-    app = make_app(Routes(reception, sink, mux_sink), RecordingRoutes(reception, uploads), drain)
-    runner = make_runner(app, settings.drain_seconds_max)
+    routes = Routes(reception, sink, mux_sink), RecordingRoutes(reception, uploads)
+    runner = make_runner(make_app(*routes, drain), settings.drain_seconds_max)
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
@@ -124,10 +128,14 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         is_alive=mux_sink.health,
         is_ready=lambda: drain.readiness(mux_sink),
     )
-    limits = ConnectionLimits(room_for(settings.connections_max), settings.head_seconds_max)
     listener: Listener | None = None
     try:
-        listener = Listener(runner, settings.host, settings.port, limits)
+        listener = Listener(
+            runner,
+            settings.host,
+            settings.port,
+            ConnectionLimits(room_for(settings.connections_max), settings.head_seconds_max),
+        )
         await listener.start()
         # Last: `/readyz` answers 200 only once the process listens.
         admin.start()
@@ -139,10 +147,12 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         await mux_sink.close(0)
         await recordings_sink.close(0)
         return EXIT_BOOT
-    upkeep.start(customers_seconds=settings.customers_seconds, usage_seconds=settings.usage_seconds)
+    upkeep.start(
+        customers_seconds=settings.customers_seconds, usage_seconds=settings.usage_seconds, more=[received.watch()]
+    )
     log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port, collector=collector_id)
     await asyncio.to_thread(stop.wait)
-    code = await _drain(listener, mux_sink, recordings_sink, drain, settings)
+    code = await _drain(listener, (mux_sink, recordings_sink), drain, settings, received)
     if not await upkeep.end():
         log.error("stopped_without_customers")
         code = code or EXIT_CUSTOMERS
@@ -160,16 +170,17 @@ def _customers(settings: CollectorSettings) -> CustomersSource | None:
 
 def _reception(
     settings: CollectorSettings,
-    collector_id: str,
     source: CustomersSource | None,
     clients: Clients,
     traces: tracing.Traces | None,
+    counts: Counts,
 ) -> tuple[Reception, UsageReports | None]:
     """What takes requests in, and what reports the usage that it counts: nothing where customers are in no database."""
+    collector_id = counts.collector_id
     rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
     usage, limits = Usage(), settings.limits()
     reception = Reception(
-        RulesNow(rules, source), clients, settings.profile, limits, _now_ms, traces=traces, usage=usage
+        RulesNow(rules, source), clients, settings.profile, limits, _now_ms, traces=traces, usage=usage, received=counts
     )
     if settings.customers_dsn is None:
         return reception, None
@@ -220,19 +231,25 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _drain(listener: Listener, sink: Sink, recordings: Sink, drain: Drain, settings: CollectorSettings) -> int:
+async def _drain(
+    listener: Listener, sinks: tuple[Sink, Sink], drain: Drain, settings: CollectorSettings, received: ReceivedReports
+) -> int:
     """Stops in an order that loses no record; returns the exit code.
 
     1. `/readyz` answers 503 and responses close their connections, while connections are still accepted: a load balancer needs
        time to notice, and new clients are served meanwhile.
     2. No new connections; requests of accepted connections are finished and answered.
-    3. The producers are flushed. Records that they still hold then were answered 503 or not at all.
+    3. What was received since the last report is reported.
+    4. The producers are flushed. Records that they still hold then were answered 503 or not at all.
     """
+    sink, recordings = sinks
     drain.begun = True
     dead = next((health.why for health in (sink.health(), recordings.health()) if not health.ok), None)
     if not dead:
         await asyncio.sleep(settings.drain_notice_seconds)
     await listener.close()
+    if not dead:
+        await received.finish()
     left = await sink.close(0 if dead else settings.drain_seconds_max)
     left += await recordings.close(0 if dead else settings.drain_seconds_max)
     if dead:

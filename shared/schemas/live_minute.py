@@ -23,6 +23,8 @@ FIELDS: Final = tuple(
     for field in Live.__struct_fields__
     if field not in ("schema_version", "partition", "customer_id", "bucket_ms", "slices")
 )
+#: Figures of topic `received`: of the customer, and by the dimensions of `shared.schemas.received`.
+RECEIVED_FIELDS: Final = ("received", "rejected")
 VIEWERS_MAX: Final = "viewers_max"
 
 

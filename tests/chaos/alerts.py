@@ -36,7 +36,7 @@ from services.rim.database.pool import Postgres as Pool
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.live import BUCKET_MS
-from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED
+from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, RECEIVED, REJECTED
 from tests.chaos.alerts_verdict import Arrival, Expected, wrong_events, wrong_messages
 from tests.chaos.command import carry_out
 from tests.integration.brokers import broker_with_topics
@@ -47,7 +47,7 @@ from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
 from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
 
-TOPICS: Final = (ALERT_RULES, LIVE, ALERT_EVENTS, ALERTS_CHANGELOG, PRESENCE, REJECTED)
+TOPICS: Final = (ALERT_RULES, LIVE, RECEIVED, ALERT_EVENTS, ALERTS_CHANGELOG, PRESENCE, REJECTED)
 #: In the past: the clock of a slot is the present, and the first bucket waits by it.
 T0: Final = MONDAY - 14 * 86_400_000
 PARTITIONS: Final = LIVE.partitions(PROFILES["laptop"])

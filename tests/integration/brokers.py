@@ -21,7 +21,10 @@ from shared.settings import Settings
 from shared.topics import Topic
 
 #: What a collector verifies at its start.
-OF_COLLECTOR: Final = (topics.BEACONS, topics.SPANS, topics.API_CALLS, topics.RECORDINGS, topics.REJECTED)
+OF_COLLECTOR: Final = (
+    *(topics.BEACONS, topics.SPANS, topics.API_CALLS, topics.RECORDINGS),
+    *(topics.RECEIVED, topics.REJECTED),
+)
 
 
 def topics_of(application: str) -> tuple[Topic, ...]:

@@ -36,7 +36,17 @@ from services.alerts.store import schema
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent
-from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED, Topic
+from shared.topics import (
+    ALERT_EVENTS,
+    ALERT_RULES,
+    ALERTS_CHANGELOG,
+    LIVE,
+    PRESENCE,
+    PROFILES,
+    RECEIVED,
+    REJECTED,
+    Topic,
+)
 from tests.documents import blocks
 from tests.integration.alerting import T0, alerting, asked, bad_minutes, page
 from tests.integration.collecting import SECONDS_MAX
@@ -56,7 +66,7 @@ STORY = [4] * 3 + [40] * 10 + [4] * 45
 
 @pytest.fixture(scope="module")
 def broker_topics() -> Iterable[Topic]:
-    return (ALERT_RULES, LIVE, ALERT_EVENTS, ALERTS_CHANGELOG, PRESENCE, REJECTED)
+    return (ALERT_RULES, LIVE, RECEIVED, ALERT_EVENTS, ALERTS_CHANGELOG, PRESENCE, REJECTED)
 
 
 class Mailbox:

@@ -53,7 +53,7 @@ FIRST_MS = (time.time_ns() // 1_000_000 - 3 * HOUR_MS) // MINUTE_MS * MINUTE_MS
 
 @pytest.fixture(scope="module")
 def broker_topics() -> Iterable[topics.Topic]:
-    return (topics.VIEWS, topics.LIVE, topics.REJECTED)
+    return (topics.VIEWS, topics.LIVE, topics.RECEIVED, topics.REJECTED)
 
 
 @pytest.fixture

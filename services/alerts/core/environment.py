@@ -1,6 +1,6 @@
 """Environment: one customer. Takes closed buckets, learns what is usual, applies rules and follows incidents. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -20,7 +20,7 @@ from services.alerts.core.learning import (
     learn_minute,
     learn_short,
 )
-from services.alerts.core.metrics import METRICS, NOTHING, Metric
+from services.alerts.core.metrics import LEARNED, METRICS, NOTHING, Metric
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, add, window
 from services.alerts.core.slices import WHOLE, is_judged
 from services.alerts.core.suspects import rank
@@ -47,18 +47,20 @@ class Environment(msgspec.Struct, array_like=True):
     opened_under: dict[str, AlertRule] = {}
 
 
-def take_bucket(environment: Environment, closed: Closed, season_of: SeasonOf) -> dict[int, Season]:
+def take_bucket(
+    environment: Environment, closed: Closed, season_of: SeasonOf, metrics: Sequence[Metric] = LEARNED
+) -> dict[int, Season]:
     """Adds a bucket to its series and learns. Returns the seasons that have changed, by hour of the week."""
     hour_ms, end_ms = closed.start_ms - closed.start_ms % HOUR_MS, closed.start_ms + BUCKET_MS
     seasons = Seasons(season_of)
     changed: dict[int, Season] = {}
     if hour_ms != environment.hour_ms:
-        changed = end_hour(environment.series, environment.hour_ms, hour_ms, seasons)
+        changed = end_hour(environment.series, environment.hour_ms, hour_ms, seasons, metrics)
         environment.hour_ms = hour_ms
     for name in closed.counts:
         if name not in environment.series and len(environment.series) < SLICES_MAX:
             environment.series[name] = Series()
-            begin_hour(name, environment.series[name], hour_ms, seasons)
+            begin_hour(name, environment.series[name], hour_ms, seasons, metrics)
         if name in environment.series:
             environment.series[name].seen_ms = closed.start_ms
     environment.series = {
@@ -68,9 +70,9 @@ def take_bucket(environment: Environment, closed: Closed, season_of: SeasonOf) -
         # A slice that no partition names is one of zeros.
         add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), closed.is_whole))
     for name, one in environment.series.items() if end_ms % SHORT_MS == 0 else ():
-        learn_short(name, one, end_ms)
+        learn_short(name, one, end_ms, metrics)
         if end_ms % _MINUTE_MS == 0:
-            learn_minute(name, one, end_ms)
+            learn_minute(name, one, end_ms, metrics)
     return changed
 
 
@@ -138,7 +140,9 @@ def _suspects(environment: Environment, metric: Metric, found: Mapping[str, Evid
     learning = environment.series[WHOLE].learning.get(metric.name) if WHOLE in environment.series else None
     usual = rates.rate_of(learning) if learning is not None else None
     rate = max(found.items(), key=lambda one: (one[1].hits, one[0]))[1].usual if usual is None else usual
-    return rank(metric, environment.series, rate, end_ms)
+    # Not of longer: what was so before it began would hide what it is.
+    seconds = max(evidence.seconds for evidence in found.values())
+    return rank(metric, environment.series, rate, end_ms, seconds * 1_000 // BUCKET_MS)
 
 
 def _close(environment: Environment, rule_id: str, customer_id: str, end_ms: int) -> AlertEvent:

@@ -3,6 +3,7 @@
 A bucket closes once every partition has reported it that reported one of the last buckets, or when it has waited long enough.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -56,7 +57,24 @@ def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slic
 
     Of pairs of dimensions only slices of `pairs` are kept.
     """
-    partition, start_ms = live.partition, live.bucket_ms
+    slices: dict[str, Live | LiveSlice] = {WHOLE: live, **live.slices}
+    followed = {name: counts_of(one) for name, one in slices.items() if is_followed(name, pairs)}
+    return take_counts(
+        gathering, live.partition, live.bucket_ms, followed, clock_ms, grace_ms=grace_ms, slices_max=slices_max
+    )
+
+
+def take_counts(
+    gathering: Gathering,
+    partition: int,
+    start_ms: int,
+    counts_by_slice: Mapping[str, list[int]],
+    clock_ms: int,
+    *,
+    grace_ms: int,
+    slices_max: int,
+) -> bool:
+    """Takes what a partition, or another part that has a number, counted; False for what comes after its bucket has closed."""
     if start_ms <= gathering.closed_ms:
         return False
     bucket = gathering.open.get(start_ms)
@@ -65,11 +83,8 @@ def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slic
     if partition in bucket.partitions:
         return True
     bucket.partitions.append(partition)
-    slices: dict[str, Live | LiveSlice] = {WHOLE: live, **live.slices}
-    for name, one in slices.items():
-        if not is_followed(name, pairs):
-            continue
-        counts, known = counts_of(one), bucket.counts.get(name)
+    for name, counts in counts_by_slice.items():
+        known = bucket.counts.get(name)
         if known is not None:
             bucket.counts[name] = added(known, counts)
         elif len(bucket.counts) < slices_max:

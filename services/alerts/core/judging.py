@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from services.alerts.core.metrics import BUCKETS_A_MINUTE, METRICS, VIEWERS, Metric
+from services.alerts.core.metrics import BUCKETS_A_MINUTE, METRICS, Metric
 from services.alerts.core.series import BUCKETS_MAX, Series, Window, window, windows
 from services.alerts.core.slices import WHOLE, values_of
 from shared.schemas.alerts.event import Evidence
@@ -43,11 +43,15 @@ def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_m
     if found.buckets < length or not _has_enough(rule, metric, found):
         return None
     value = metric.figure(found.counts, found.buckets)
-    if value is None or rule.threshold is None:
-        return None
-    if value <= rule.threshold if rule.direction == "above" else value >= rule.threshold:
+    if value is None or rule.threshold is None or not _is_beyond(rule, value):
         return None
     return _evidence(metric, name, found, end_ms, value=value, usual=rule.threshold)
+
+
+def _is_beyond(rule: AlertRule, value: float | None) -> bool:
+    if value is None or rule.threshold is None:
+        return False
+    return value > rule.threshold if rule.direction == "above" else value < rule.threshold
 
 
 def _anomaly(
@@ -65,6 +69,8 @@ def _anomaly(
         hits, of = found.counts[metric.hits], metric.exposure(found.counts, found.buckets)
         times = hits / (usual * of) if of else 1.0
         if times < rule.ratio if kind.is_above else times > 1 / rule.ratio:
+            continue
+        if rule.threshold is not None and not _is_beyond(rule, metric.figure(found.counts, found.buckets)):
             continue
         likely = likelihood(kind, learning, hits, of)
         if likely is None or likely[0] >= probability_max * found.buckets**2:
@@ -84,7 +90,7 @@ def _anomaly(
 
 def _has_enough(rule: AlertRule, metric: Metric, found: Window) -> bool:
     if metric.of >= 0:
-        return found.counts[VIEWERS] >= rule.viewers_min * found.buckets
+        return found.counts[metric.enough] >= rule.viewers_min * found.buckets
     # Too little is counted where a partition has not reported.
     return found.is_whole or (metric.kind == "level" and rule.direction == "above")
 

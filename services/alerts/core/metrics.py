@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from shared.schemas.alerts.rule import Direction, MetricName
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
+from shared.schemas.received import Received, ReceivedCount
 from shared.statistics.rates import Rate
 
 #: The counts of a bucket that are kept, in this order; as in `shared.schemas.live`.
@@ -28,9 +29,13 @@ FIELDS: Final = (
     "finished_rebuffer_ms",
     "finished_rated",
     "finished_bad",
+    # Of topic `received`.
+    "received",
+    "rejected",
 )
 NOTHING: Final = [0] * len(FIELDS)
 VIEWERS: Final = FIELDS.index("viewers_now")
+RECEIVED: Final = FIELDS.index("received")
 BUCKETS_A_MINUTE: Final = 60_000 // BUCKET_MS
 
 #: share: so many of so many. mean: a sum over so many. level: a gauge. count: events of a minute.
@@ -49,6 +54,13 @@ class Metric:
     anomaly: Direction | None = None
     #: Whether slices have it.
     is_of_slices: bool = True
+    #: Of what a rule's `viewers_min` is a number, at a time: a place in `FIELDS`.
+    enough: int = VIEWERS
+
+    @property
+    def is_received(self) -> bool:
+        """Whether collectors count it, and not who folds views: its dimensions are others, and its time is theirs."""
+        return self.enough == RECEIVED
 
     @cached_property
     def rate(self) -> Rate:
@@ -91,10 +103,14 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         Metric("viewers", "level", VIEWERS),
         Metric("views_started", "count", _field("views_started"), anomaly="below"),
         Metric("beacons", "count", _field("beacons"), anomaly="below", is_of_slices=False),
+        Metric("rejected", "share", _field("rejected"), RECEIVED, "above", enough=RECEIVED),
     )
 }
-#: Those of which it is learned what is usual.
-LEARNED: Final = tuple(metric for metric in METRICS.values() if metric.anomaly is not None)
+#: Those of which it is learned what is usual: of topic `live`, and of topic `received`.
+LEARNED: Final = tuple(metric for metric in METRICS.values() if metric.anomaly is not None and not metric.is_received)
+LEARNED_RECEIVED: Final = tuple(
+    metric for metric in METRICS.values() if metric.anomaly is not None and metric.is_received
+)
 
 
 def padded(counts: list[int]) -> list[int]:
@@ -102,9 +118,9 @@ def padded(counts: list[int]) -> list[int]:
     return counts if len(counts) == len(FIELDS) else counts + [0] * (len(FIELDS) - len(counts))
 
 
-def counts_of(live: Live | LiveSlice) -> list[int]:
-    """The counts of `FIELDS`; what a slice does not have is 0."""
-    return [getattr(live, name, 0) for name in FIELDS]
+def counts_of(counted: Live | LiveSlice | Received | ReceivedCount) -> list[int]:
+    """The counts of `FIELDS`; what it does not have is 0."""
+    return [getattr(counted, name, 0) for name in FIELDS]
 
 
 def added(one: Sequence[int], other: Sequence[int]) -> list[int]:

@@ -7,6 +7,7 @@ import msgspec
 from services.alerts.core import quiet
 from services.alerts.core.metrics import METRICS
 from services.alerts.core.quiet import Quiet, QuietWrong
+from shared.schemas import received
 from shared.schemas.alerts.rule import AlertRule, Condition, Direction, MetricName, Severity
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.live import DIMENSIONS, SLICE_VALUE_CHARS_MAX
@@ -57,6 +58,8 @@ def check(body: RuleBody) -> None:
     if body.condition == "threshold":
         if body.threshold is None or not 0 <= body.threshold <= _FIGURE_MAX:
             raise RuleWrong("threshold", "a threshold is a figure of 0 or more")
+    elif body.threshold is not None and not 0 <= body.threshold <= _FIGURE_MAX:
+        raise RuleWrong("threshold", "the figure that an anomaly must be beyond as well is 0 or more")
     elif metric.anomaly is None:
         raise RuleWrong("condition", f"of {body.metric} it is not learned what is usual: give a threshold")
     elif body.direction != metric.anomaly:
@@ -90,8 +93,14 @@ def _check_slices(body: RuleBody) -> None:
         raise RuleWrong(
             "filter", "live numbers are of one dimension or of a pair: filter and by together name at most two"
         )
+    is_received = METRICS[body.metric].is_received
+    if is_received and len(dimensions) > 1:
+        raise RuleWrong("filter", f"{body.metric} is counted by one dimension: filter and by together name at most one")
+    known = received.DIMENSIONS if is_received else DIMENSIONS
     for dimension in dimensions:
-        if dimension not in DIMENSIONS:
-            raise RuleWrong("filter", f"{dimension[:60]!r} is no live dimension; these are {', '.join(DIMENSIONS)}")
+        if dimension not in known:
+            raise RuleWrong(
+                "filter", f"{dimension[:60]!r} is no dimension of {body.metric}; these are {', '.join(known)}"
+            )
     if any(not value or len(value) > SLICE_VALUE_CHARS_MAX for value in body.filter.values()):
         raise RuleWrong("filter", f"a value has 1 to {SLICE_VALUE_CHARS_MAX} characters")

@@ -4,9 +4,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from services.alerts.core.metrics import counts_of
 from shared.schemas.alerts.rule import AlertRule
-from shared.schemas.live import PAIR_SEPARATOR
+from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
+from shared.schemas.received import COLLECTOR, RELEASE, Received
 
+#: So late a collector's report is still of the bucket that it names.
+LATE_MS_MAX: Final = 15_000
 #: The name of the whole customer.
 WHOLE: Final = ""
 
@@ -48,3 +52,18 @@ def pairs_of(rules: Iterable[AlertRule]) -> frozenset[frozenset[str]]:
 def is_followed(name: str, pairs: frozenset[frozenset[str]]) -> bool:
     """Whether a slice is followed: the whole and each single value always are, pairs where a rule judges them."""
     return not is_pair(name) or frozenset(values_of(name)) in pairs
+
+
+def received_counts(received: Received) -> dict[str, list[int]]:
+    """What a collector received of a customer, by slice: the whole, the collector, and each release."""
+    whole = counts_of(received)
+    found = {WHOLE: whole, f"{COLLECTOR}={received.collector[:SLICE_VALUE_CHARS_MAX]}": whole}
+    return found | {f"{RELEASE}={name}": counts_of(one) for name, one in received.releases.items()}
+
+
+def received_bucket(received: Received, at_ms: int) -> int:
+    """The bucket of a report that came at this time: the collector's, unless its clock is wrong or the report late."""
+    late_ms = at_ms - (received.bucket_ms + BUCKET_MS)
+    if -BUCKET_MS <= late_ms <= LATE_MS_MAX:
+        return received.bucket_ms
+    return at_ms - at_ms % BUCKET_MS - BUCKET_MS

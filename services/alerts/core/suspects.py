@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from services.alerts.core.metrics import Metric
-from services.alerts.core.series import BUCKETS_MAX, Series, window
+from services.alerts.core.series import Series, window
 from services.alerts.core.slices import WHOLE, is_pair, values_of
 from shared.schemas.alerts.event import SUSPECTS_MAX, Suspect
 
@@ -14,11 +14,11 @@ _MORE_MIN: Final = 0.1
 _HITS_MIN: Final = 5
 
 
-def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int) -> list[Suspect]:
-    """The slices of the customer, the likeliest first; `rate` is what is usual, or the rule's threshold."""
+def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int, buckets: int) -> list[Suspect]:
+    """The slices of the customer in the last `buckets`, the likeliest first; `rate` is what is usual, or the rule's threshold."""
     if metric.kind != "share" or WHOLE not in series:
         return []
-    total = window(series[WHOLE].buckets, end_ms, BUCKETS_MAX).counts
+    total = window(series[WHOLE].buckets, end_ms, buckets).counts
     excess = total[metric.hits] - rate * total[metric.of]
     if excess <= 0:
         return []
@@ -26,7 +26,7 @@ def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int)
     for name, one in series.items():
         if name == WHOLE or is_pair(name):
             continue
-        counts = window(one.buckets, end_ms, BUCKETS_MAX).counts
+        counts = window(one.buckets, end_ms, buckets).counts
         hits, of = counts[metric.hits], counts[metric.of]
         if hits < _HITS_MIN or not of:
             continue

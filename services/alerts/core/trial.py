@@ -147,7 +147,9 @@ class _Trial:
         for dimension, document in documents.items():
             minute = MINUTE_DECODER.decode(document)
             if dimension == WHOLE:
-                steps, found[WHOLE] = minute.steps, _counts(minute, "")
+                # What collectors count is known of a whole minute.
+                is_received = METRICS[self._asked.rule.metric].is_received
+                steps, found[WHOLE] = STEPS if is_received else minute.steps, _counts(minute, "")
                 continue
             for value in minute.values:
                 name = f"{dimension}={value}"

@@ -16,6 +16,8 @@ _UNITS: Final[Mapping[MetricName, str]] = {
     "beacons": "/min",
 }
 _PLAIN: Final = frozenset({"viewers"})
+#: Of what the hits of a metric are a number, where they are no viewers.
+_HIT: Final[Mapping[MetricName, str]] = {"rejected": "beacons"}
 _CHANGES: Final = {"opened": "Alert", "updated": "Still", "closed": "Over"}
 #: What a template may name, as `$name`.
 NAMES: Final = (
@@ -43,9 +45,9 @@ def values(event: AlertEvent, link: str) -> dict[str, str]:
     worst = event.slices[0] if event.slices else None
     value = "" if worst is None else figure(event.metric, worst.value)
     usual = "" if worst is None else figure(event.metric, worst.usual)
-    where = place(worst)
+    where = place(worst) if worst is None or worst.slice else f"all {'beacons' if event.metric in _HIT else 'views'}"
     suspect = next(
-        (f"{place(one)} ({one.explains:.0%} of it, {one.share:.0%} of viewers)" for one in event.suspects), ""
+        (f"{place(one)} ({one.explains:.0%} of it, {one.share:.0%} of {hit_of(event)})" for one in event.suspects), ""
     )
     return {
         "title": f"{_CHANGES[event.change]}: {event.rule_name} ({event.customer_id})",
@@ -79,10 +81,15 @@ def text(event: AlertEvent, link: str, template: str | None) -> str:
     more = f" {len(event.slices) + event.further_slices - 1} more slices." if len(event.slices) > 1 else ""
     lines = [first + more]
     if event.affected_max:
-        lines.append(f"At most {event.affected_max} viewers at a time.")
+        lines.append(f"At most {event.affected_max} {hit_of(event)} at a time.")
     if found["suspect"]:
         lines.append(f"First suspect: {found['suspect']}.")
     return "\n".join([*lines, f"Since {found['opened']}. {link}"])
+
+
+def hit_of(event: AlertEvent) -> str:
+    """Of what those that are hit are a number."""
+    return _HIT.get(event.metric, "viewers")
 
 
 def figure(metric: MetricName, value: float) -> str:

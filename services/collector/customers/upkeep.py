@@ -1,8 +1,8 @@
-"""What runs beside requests for as long as the collector does: reloads the customers, and reports their usage."""
+"""What runs beside requests for as long as the collector does: reloads the customers, reports their usage, and other watches."""
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 
 import structlog
 
@@ -26,8 +26,11 @@ class Upkeep:
         if self._reports is not None:
             await self._reports.send()
 
-    def start(self, *, customers_seconds: float, usage_seconds: float) -> None:
-        """Starts the tasks, at these intervals."""
+    def start(
+        self, *, customers_seconds: float, usage_seconds: float, more: Sequence[Coroutine[None, None, None]] = ()
+    ) -> None:
+        """Starts the tasks, at these intervals, and what else is to run."""
+        self._tasks.extend(asyncio.create_task(self._watch(one)) for one in more)
         if self._source is not None:
             self._tasks.append(asyncio.create_task(self._watch(self._source.watch(customers_seconds))))
         if self._reports is not None:
@@ -47,6 +50,6 @@ class Upkeep:
         try:
             await watched
         except Exception:  # a task's top loop: it logs the cause, and the process ends
-            log.exception("customers_watch_ended")
+            log.exception("watch_ended")
             self._stop.set()
             raise

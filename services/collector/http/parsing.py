@@ -20,6 +20,7 @@ from services.collector.intake.mux.names import key_in
 from services.collector.intake.post import Outcome, ParsedBody, Post, Rejected, Rules, TooManyInvalid
 from services.collector.intake.sender.customers import Found
 from services.collector.intake.signatures import with_signatures
+from services.collector.received.counting import Tallies, Tally
 from services.collector.sink.records import Headers, Record, records_of, size_of
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_UNSTORED
@@ -89,6 +90,7 @@ class Ready(NamedTuple):
     outcome: Outcome
     demand: Demand | None
     wait_seconds: float
+    tally: Tally
 
 
 async def _here(function: Callable[..., Any], *args: Any) -> Any:
@@ -119,6 +121,7 @@ class Parsing:
         self._profile = profile
         self._cpu_seconds = cpu_seconds
         self._turns = Turns(WAITING, time.monotonic)
+        self._tallies = Tallies()
 
     async def ready(self, given: Input, share: Share) -> Ready:
         """The request's records, within its customers' rates and the bytes in flight. Raises `RetryLater`."""
@@ -158,7 +161,8 @@ class Parsing:
 
         records = await run(records_of, parsed, post, self._profile, keeps, given.headers)
         admission.hold(share, len(post.body) + size_of(records))
-        return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), demand, wait)
+        tally = self._tallies.tally(parsed, post, rules)
+        return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), demand, wait, tally)
 
     def _timed(self, given: Input) -> tuple[ParsedBody, float]:
         """What the POST holds, and the CPU time in seconds that this thread took for it."""

@@ -25,6 +25,7 @@ from services.collector.http.parsing import Input, Parse, Parsing, Source, custo
 from services.collector.intake.post import Outcome, Post, Rules
 from services.collector.intake.sender.client import NO_AGENT, Client
 from services.collector.intake.sender.signing import TOKEN_CHARS_MAX
+from services.collector.received.counting import Counts
 from services.collector.sink.sink import Sink, Unstored
 from services.rim.telemetry import metrics
 from services.rim.telemetry.tracing import HEADER, Traces
@@ -50,12 +51,14 @@ class Reception:
         *,
         traces: Traces | None = None,
         usage: Usage | None = None,
+        received: Counts | None = None,
         cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
         self.rules = rules
         self._clients = clients
         self._now_ms = now_ms
         self._traces = traces
+        self._received = received
         self._admission = Admission(limits, usage)
         self.set_stored = self._admission.set_stored
         self._bodies = Bodies(limits.bodies)
@@ -128,6 +131,8 @@ class Reception:
             raise RetryLater("unstored") from unstored
         self._produce_seconds.observe(time.perf_counter() - begun)
         self._accepted[given.source].inc(len(ready.records) - len(ready.rejected))
+        if self._received is not None:
+            self._received.add(ready.tally)
         for each in ready.rejected:
             metrics.counter(COLLECTOR_REJECTED).labels(each.reason).inc()
         return ready.outcome

@@ -6,6 +6,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from shared.http.patterns import whole
+from shared.schemas import received
 from shared.schemas.live import BUCKET_MS, DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
 from shared.schemas.live_minute import (
     COUNT,
@@ -13,6 +14,7 @@ from shared.schemas.live_minute import (
     GAUGES,
     MINUTE_DECODER,
     MINUTE_MS,
+    RECEIVED_FIELDS,
     REJECTED,
     STEPS,
     STEPS_DECODER,
@@ -24,8 +26,10 @@ from shared.schemas.live_minute import (
 POINTS_MAX: Final = 1_500
 MINUTES_MAX: Final = 20_160
 _DIMENSION: Final = "|".join(DIMENSIONS)
-_PATTERN: Final = whole(rf"(({_DIMENSION})(,({_DIMENSION}))?|{REJECTED})?")
-_NAMES: Final = (*FIELDS, VIEWERS_MAX, COUNT)
+#: Of these, views that are watched say nothing.
+_OF_INTAKE: Final = (REJECTED, *received.DIMENSIONS)
+_PATTERN: Final = whole(rf"(({_DIMENSION})(,({_DIMENSION}))?|{'|'.join(_OF_INTAKE)})?")
+_NAMES: Final = (*FIELDS, *RECEIVED_FIELDS, VIEWERS_MAX, COUNT)
 #: What is listed last, of one dimension and of a pair.
 _APART_OTHERS: Final = (OTHER, f"{OTHER}{PAIR_SEPARATOR}{OTHER}")
 _UNKNOWN: Final = (UNKNOWN, f"{UNKNOWN}{PAIR_SEPARATOR}{UNKNOWN}")
@@ -43,7 +47,8 @@ class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         str,
         msgspec.Meta(
             pattern=_PATTERN,
-            description="a live dimension, two with a comma between them, or `rejected`: by value; empty: the customer's own",
+            description="a live dimension, two with a comma between them, `rejected` (by reason), `collector` or `release` "
+            "(what was received and rejected): by value; empty: the customer's own",
         ),
     ] = WHOLE
     step_ms: Annotated[
@@ -123,9 +128,9 @@ def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastP
             if row.dimension != asked.dimension:
                 continue
             for value, figures in figures_by_value.items():
-                viewers[value] = viewers.get(value, 0) + figures.get("viewers_now", figures.get(COUNT, 0))
+                viewers[value] = viewers.get(value, 0) + _weight(figures)
                 _add(values.setdefault(value, {}), fields, figures, point, points)
-    if asked.dimension == REJECTED:
+    if asked.dimension in _OF_INTAKE or set(fields) <= set(RECEIVED_FIELDS):
         # Of whom nobody watches anything may be rejected.
         known = [1] * points
     return PastPicture(
@@ -186,6 +191,11 @@ def _largest(values: dict[str, _Sums], viewers: dict[str, int]) -> list[tuple[st
     listed = [(value, values[value]) for value in order[:SLICE_VALUES_MAX]]
     rest = [(OTHER, others), *((UNKNOWN, values[value]) for value in values if value in _UNKNOWN)]
     return [*listed, *((value, sums) for value, sums in rest if sums)]
+
+
+def _weight(figures: dict[str, int]) -> int:
+    """By which values are ranked."""
+    return next((figures[field] for field in ("viewers_now", COUNT, "received") if field in figures), 0)
 
 
 def _series(field: str, numbers: list[int], known: list[int]) -> list[_Number]:

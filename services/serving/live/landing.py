@@ -1,4 +1,4 @@
-"""Reads topics `live` and `rejected`, committed records only, on a thread of its own, and lands them minute by minute.
+"""Reads topics `live`, `received` and `rejected`, committed records only, on a thread of its own, and lands them minute by minute.
 
 It belongs to no group: the process that has the lock of Postgres reads all partitions, and the others wait for it. A minute is
 landed when it is over; until then its records wait in memory, and their positions stay before them. What comes later is added.
@@ -22,11 +22,11 @@ from services.serving.live.records import waiting_of
 from services.serving.settings import ServingSettings
 from shared.metrics import SERVING_LIVE_AGE_SECONDS, SERVING_LIVE_RECORDS
 from shared.schemas.live_minute import MINUTE_MS
-from shared.topics import LIVE, REJECTED
+from shared.topics import LIVE, RECEIVED, REJECTED
 
 log = structlog.get_logger(__name__)
 
-TOPICS: Final = (LIVE, REJECTED)
+TOPICS: Final = (LIVE, RECEIVED, REJECTED)
 POLL_SECONDS: Final = 0.5
 ANSWER_SECONDS_MAX: Final = 10.0
 RECORDS_AT_ONCE: Final = 1_000

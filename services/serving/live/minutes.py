@@ -1,14 +1,15 @@
-"""Records of topics `live` and `rejected` that wait for their minute to close, and what they add to it. Pure."""
+"""Records of topics `live`, `received` and `rejected` that wait for their minute to close, and what they add to it. Pure."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from shared.codec import LIVE
-from shared.schemas.live import BUCKET_MS, Live, LiveSlice
+from shared.codec import LIVE, RECEIVED
+from shared.schemas.live import BUCKET_MS, SLICE_VALUE_CHARS_MAX, Live, LiveSlice
 from shared.schemas.live_minute import (
     COUNT,
     MINUTE_MS,
+    RECEIVED_FIELDS,
     REJECTED,
     STEPS,
     WHOLE,
@@ -16,6 +17,7 @@ from shared.schemas.live_minute import (
     add_figures,
     figures_of,
 )
+from shared.schemas.received import COLLECTOR, RELEASE, Received, ReceivedCount
 
 #: If a partition has no record of a step, its last gauges count for so long: views do not end because their partition moves.
 CARRY_MS: Final = 30_000
@@ -35,12 +37,18 @@ class Refusal(NamedTuple):
     reason: str
 
 
+class Intake(NamedTuple):
+    """A record of topic `received`."""
+
+    value: bytes
+
+
 class Waiting(NamedTuple):
     """A record that waits: what it is, and when it was, ms since 1970. None: it counts nowhere, only its place is passed."""
 
     offset: int
     at_ms: int
-    record: bytes | Refusal | None
+    record: bytes | Refusal | Intake | None
 
 
 #: (customer, dimension, minute since 1970) → steps
@@ -96,6 +104,8 @@ class Counting:
             if isinstance(one.record, Refusal):
                 steps = into.setdefault((one.record.customer_id, REJECTED, one.at_ms // MINUTE_MS), LiveSteps())
                 add_figures(steps, one.record.reason, one.at_ms % MINUTE_MS // BUCKET_MS, {COUNT: 1})
+            elif isinstance(one.record, Intake):
+                _add_received(into, RECEIVED.decode(one.record.value), one.at_ms)
             elif one.record is not None:
                 live = LIVE.decode(one.record)
                 self._carry(live, into)
@@ -132,6 +142,20 @@ def _add(into: Minutes, live: Live, bucket_ms: int, *, gauges_only: bool) -> Non
             add_figures(steps, value.replace("\0", " "), step, figures)
 
 
+def _add_received(into: Minutes, received: Received, at_ms: int) -> None:
+    """What a collector received of a customer: of which partitions anything is known it does not say."""
+    minute, step = at_ms // MINUTE_MS, at_ms % MINUTE_MS // BUCKET_MS
+    whole: list[tuple[str, str, Received | ReceivedCount]] = [(WHOLE, "", received)]
+    whole.append((COLLECTOR, received.collector[:SLICE_VALUE_CHARS_MAX], received))
+    for dimension, value, counted in [*whole, *((RELEASE, name, one) for name, one in received.releases.items())]:
+        figures = {name: figure for name in RECEIVED_FIELDS if (figure := getattr(counted, name))}
+        if figures:
+            steps = into.setdefault((received.customer_id, dimension, minute), LiveSteps())
+            if dimension == WHOLE:
+                steps.heard = steps.heard or [0] * STEPS
+            add_figures(steps, value.replace("\0", " "), step, figures)
+
+
 def _parts(live: Live) -> Iterator[tuple[str, str, Live | LiveSlice]]:
     yield WHOLE, "", live
     for name, one in live.slices.items():
@@ -140,4 +164,6 @@ def _parts(live: Live) -> Iterator[tuple[str, str, Live | LiveSlice]]:
 
 
 def _size_of(one: Waiting) -> int:
+    if isinstance(one.record, Intake):
+        return 100 + len(one.record.value)
     return 100 + (len(one.record) if isinstance(one.record, bytes) else 0)

@@ -1,15 +1,16 @@
-"""A record of topic `live` or `rejected` as it waits for its minute. Pure."""
+"""A record of topic `live`, `received` or `rejected` as it waits for its minute. Pure."""
 
 from typing import Any, Final, get_args
 
 import structlog
 
-from services.serving.live.minutes import Place, Refusal, Waiting
+from services.serving.live.minutes import Intake, Place, Refusal, Waiting
 from shared.codec import LIVE as LIVE_CODEC
+from shared.codec import RECEIVED as RECEIVED_CODEC
 from shared.codec import Undecodable
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.rejected import Reason
-from shared.topics import LIVE
+from shared.topics import LIVE, RECEIVED
 
 log = structlog.get_logger(__name__)
 
@@ -20,19 +21,24 @@ _OTHER_REASON: Final = "(other)"
 
 
 def waiting_of(message: Any) -> tuple[Place, Waiting]:
-    """Its partition, and the record as it waits. What is no live record counts nowhere."""
+    """Its partition, and the record as it waits. What is no live record, nor one of what was received, counts nowhere."""
     return Place(message.topic(), message.partition()), _waiting(message)
 
 
 def _waiting(message: Any) -> Waiting:
-    if message.topic() != LIVE.name:
-        return Waiting(message.offset(), message.timestamp()[1], _refusal(message.key(), message.headers()))
-    value = message.value() or b""
+    offset, appended_ms, value = message.offset(), message.timestamp()[1], message.value() or b""
     try:
-        return Waiting(message.offset(), LIVE_CODEC.decode(value).bucket_ms, value)
+        if message.topic() == LIVE.name:
+            return Waiting(offset, LIVE_CODEC.decode(value).bucket_ms, value)
+        if message.topic() == RECEIVED.name:
+            # By the collector's clock: one that is ahead holds up nobody.
+            return Waiting(offset, min(RECEIVED_CODEC.decode(value).bucket_ms, appended_ms), Intake(value))
     except Undecodable as problem:
-        log.error("live_undecodable", partition=message.partition(), offset=message.offset(), why=str(problem))
-        return Waiting(message.offset(), message.timestamp()[1], None)
+        log.error(
+            "live_undecodable", topic=message.topic(), partition=message.partition(), offset=offset, why=str(problem)
+        )
+        return Waiting(offset, appended_ms, None)
+    return Waiting(offset, appended_ms, _refusal(message.key(), message.headers()))
 
 
 def _refusal(key: bytes | None, headers: list[tuple[str, bytes | None]] | None) -> Refusal:

@@ -21,6 +21,7 @@ MetricName = Literal[
     "viewers",
     "views_started",
     "beacons",
+    "rejected",
 ]
 Condition = Literal["threshold", "anomaly"]
 Direction = Literal["above", "below"]
@@ -37,7 +38,7 @@ class AlertRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     metric: MetricName
     condition: Condition
     direction: Direction = "above"
-    #: Of a threshold: the figure beyond which the rule finds something.
+    #: The figure beyond which the rule finds something. Of an anomaly it may be given too: then both must be so.
     threshold: float | None = None
     #: Of an anomaly: how many times the usual figure at the least (of `below`: at the most 1 / ratio).
     ratio: float = 1.5
@@ -48,7 +49,7 @@ class AlertRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     #: For how long. A threshold's figure is that of this time (or of the last minute, which must then be beyond for so long); an
     #: anomaly is found once it is certain, and must then last so much longer.
     for_seconds: int = 0
-    #: Viewers at a time below which shares and means are not judged.
+    #: Viewers at a time (of `rejected`, beacons in 5 s) below which shares and means are not judged.
     viewers_min: int = 50
     severity: Severity = "warning"
     is_enabled: bool = True

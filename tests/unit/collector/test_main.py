@@ -54,7 +54,7 @@ async def test_a_collector_that_can_look_at_its_customers_no_more_ends(
     with structlog.testing.capture_logs() as lines:
         code = await asyncio.wait_for(collector.serve(SETTINGS.model_copy(update=changes), threading.Event()), 30)
     assert code == collector.EXIT_CUSTOMERS
-    assert "customers_watch_ended" in [line["event"] for line in lines]
+    assert "watch_ended" in [line["event"] for line in lines]
 
 
 async def test_a_port_in_use_is_reported_and_nothing_starts(fake_producer: FakeProducer) -> None:

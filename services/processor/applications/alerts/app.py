@@ -5,28 +5,44 @@ from typing import Any, Final
 import msgspec
 
 from services.alerts.core.environment import Environment, apply_rules, take_bucket
-from services.alerts.core.gathering import Gathering, close_next, due_ms, take
+from services.alerts.core.gathering import Closed, Gathering, close_next, due_ms, take, take_counts
+from services.alerts.core.incidents import QUIET_MS
 from services.alerts.core.learning import SLICES_MAX, Season
-from services.alerts.core.slices import pairs_of
+from services.alerts.core.metrics import LEARNED, LEARNED_RECEIVED, METRICS
+from services.alerts.core.slices import pairs_of, received_bucket, received_counts
 from services.processor.applications.alerts.settings import AlertsSettings
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable
 from shared.schemas.alerts.rule import AlertRules
+from shared.schemas.live import BUCKET_MS
+
+
+def _customer_of(key: bytes) -> bytes:
+    return key.partition(b"\x00")[0]
+
 
 GATHERINGS: Final = StoreSpec(
-    name="gatherings", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Gathering).decode
+    name="gatherings",
+    id=1,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Gathering).decode,
+    record_key=_customer_of,
 )
 ENVIRONMENTS: Final = StoreSpec(
-    name="environments", id=2, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Environment).decode
+    name="environments",
+    id=2,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Environment).decode,
+    record_key=_customer_of,
 )
 SEASONS: Final = StoreSpec(
     name="seasons",
     id=3,
     encode=msgspec.msgpack.encode,
     decode=msgspec.msgpack.Decoder(Season).decode,
-    record_key=lambda key: key.partition(b"\x00")[0],
+    record_key=_customer_of,
 )
 RULES: Final = StoreSpec(
     name="rules", id=4, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(AlertRules).decode
@@ -34,12 +50,16 @@ RULES: Final = StoreSpec(
 
 #: A customer, and an hour of the week, of which nothing came for so long is forgotten.
 _FORGOTTEN_MS: Final = 70 * 86_400_000
+#: What follows a customer in the keys of what collectors count of it: they do so by their own clocks, also while no view is folded.
+_RECEIVED: Final = b"\x00received"
+#: If collectors report nothing more of a customer, incidents of what they counted are over after so long.
+_SILENT_MS: Final = 2 * QUIET_MS
 _OPEN_INCIDENTS: Final = "open_incidents"
 _LATE_GAUGES: Final = "late_gauges"
 
 
 class Alerts:
-    """The processor of one partition: all gauges and rules of its customers."""
+    """The processor of one partition: all gauges, what was received and all rules of its customers."""
 
     def __init__(self, context: Context, settings: AlertsSettings) -> None:
         self._context = context
@@ -50,13 +70,15 @@ class Alerts:
         self._rules: Store[AlertRules] = context.store(RULES)
 
     def fold(self, record: Record) -> None:
-        """Takes a customer's rules, or what a partition counted of it."""
+        """Takes a customer's rules, what a partition counted of it, or what a collector did."""
         if record.key is None:
             raise Undecodable("the record has no key")
         if record.topic == topics.ALERT_RULES.name:
             self._take_rules(record.key, record.value)
         elif record.value is None:
             raise Undecodable("the record has no value")
+        elif record.topic == topics.RECEIVED.name:
+            self._take_received(record.key, record.value, record.timestamp_ms)
         else:
             self._take_gauge(record.key, record.value)
 
@@ -70,6 +92,9 @@ class Alerts:
             return
         environment = self._environments.get(key)
         if gathering.open or (environment is not None and environment.incidents):
+            if not gathering.open and key.endswith(_RECEIVED):
+                bucket_ms = self._context.clock_ms - self._context.clock_ms % BUCKET_MS
+                self._judge(key, Closed(bucket_ms, {}, is_whole=False))
             self._close(key, gathering)
         else:
             self._gatherings.delete(key)
@@ -103,20 +128,43 @@ class Alerts:
             self._context.tally(_LATE_GAUGES, 1)
         self._close(key, gathering)
 
+    def _take_received(self, key: bytes, value: bytes, at_ms: int) -> None:
+        received = codec.RECEIVED.decode(value)
+        if key != received.customer_id.encode():
+            raise Undecodable("the key is not the customer")
+        own = key + _RECEIVED
+        gathering, clock_ms = self._gatherings.get(own) or Gathering(), self._context.clock_ms
+        counts = received_counts(received)
+        bucket_ms = received_bucket(received, at_ms)
+        limits = {"grace_ms": self._grace_ms, "slices_max": SLICES_MAX}
+        if not take_counts(gathering, received.process, bucket_ms, counts, clock_ms, **limits):
+            self._context.tally(_LATE_GAUGES, 1)
+        self._close(own, gathering)
+
     def _close(self, key: bytes, gathering: Gathering) -> None:
         while (closed := close_next(gathering, self._context.clock_ms)) is not None:
-            environment = self._environments.get(key) or Environment()
-            open_before = len(environment.incidents)
-            changed = take_bucket(environment, closed, lambda hour: self._seasons.get(_season_key(key, hour)))
-            for hour, season in changed.items():
-                self._seasons.put(_season_key(key, hour), season, self._context.clock_ms + _FORGOTTEN_MS)
-            rules = self._rules.get(key)
-            for event in apply_rules(environment, rules.rules if rules else (), key.decode(), closed):
-                event_key = f"{event.customer_id}:{event.incident_id}".encode()
-                self._context.emit(topics.ALERT_EVENTS, event_key, codec.ALERT_EVENT.encode(event))
-            self._context.tally(_OPEN_INCIDENTS, len(environment.incidents) - open_before)
-            self._environments.put(key, environment)
-        self._gatherings.put(key, gathering, due_ms(gathering) or self._context.clock_ms + _FORGOTTEN_MS)
+            self._judge(key, closed)
+        environment = self._environments.get(key)
+        is_open = key.endswith(_RECEIVED) and environment is not None and bool(environment.incidents)
+        later_ms = self._context.clock_ms + (_SILENT_MS if is_open else _FORGOTTEN_MS)
+        self._gatherings.put(key, gathering, due_ms(gathering) or later_ms)
+
+    def _judge(self, key: bytes, closed: Closed) -> None:
+        """One bucket of what the key names: of a customer's views, or of what collectors received of it."""
+        customer, is_received = _customer_of(key), key.endswith(_RECEIVED)
+        environment = self._environments.get(key) or Environment()
+        open_before = len(environment.incidents)
+        metrics = LEARNED_RECEIVED if is_received else LEARNED
+        changed = take_bucket(environment, closed, lambda hour: self._seasons.get(_season_key(key, hour)), metrics)
+        for hour, season in changed.items():
+            self._seasons.put(_season_key(key, hour), season, self._context.clock_ms + _FORGOTTEN_MS)
+        known = self._rules.get(customer)
+        rules = [one for one in known.rules if METRICS[one.metric].is_received == is_received] if known else []
+        for event in apply_rules(environment, rules, customer.decode(), closed):
+            event_key = f"{event.customer_id}:{event.incident_id}".encode()
+            self._context.emit(topics.ALERT_EVENTS, event_key, codec.ALERT_EVENT.encode(event))
+        self._context.tally(_OPEN_INCIDENTS, len(environment.incidents) - open_before)
+        self._environments.put(key, environment)
 
 
 def _season_key(key: bytes, hour: int) -> bytes:
@@ -132,7 +180,7 @@ def application(settings: AlertsSettings) -> Application:
     return Application(
         name="alerts",
         # Of equal times rules come first: they are in force for the gauges after them.
-        inputs=(topics.ALERT_RULES, topics.LIVE),
+        inputs=(topics.ALERT_RULES, topics.LIVE, topics.RECEIVED),
         outputs=(topics.ALERT_EVENTS, topics.REJECTED),
         changelog=topics.ALERTS_CHANGELOG,
         stores=(GATHERINGS, ENVIRONMENTS, SEASONS, RULES),

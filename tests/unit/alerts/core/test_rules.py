@@ -22,6 +22,8 @@ def body(**others: Any) -> RuleBody:
         body(filter={"cdn": "a", "country": "DE"}),
         body(metric="bitrate", condition="threshold", direction="below", threshold=1e6),
         body(metric="beacons", direction="below"),
+        body(metric="rejected", by="release", threshold=0.01),
+        body(metric="rejected", condition="threshold", threshold=0.05, filter={"collector": "c-1"}),
     ],
 )
 def test_a_rule_that_can_be_applied(right: RuleBody) -> None:
@@ -47,6 +49,10 @@ def test_a_rule_that_can_be_applied(right: RuleBody) -> None:
         ("filter", {"filter": {"password": "a"}}),
         ("filter", {"filter": {"cdn": ""}}),
         ("filter", {"metric": "beacons", "direction": "below", "by": "cdn"}),
+        ("filter", {"by": "release"}),
+        ("filter", {"metric": "rejected", "by": "cdn"}),
+        ("filter", {"metric": "rejected", "by": "release", "filter": {"collector": "c-1"}}),
+        ("threshold", {"threshold": float("nan")}),
         ("receivers", {"receivers": ["a", "a"]}),
         ("quiet", {"quiet": Quiet(time_zone="nowhere")}),
     ],

@@ -120,3 +120,16 @@ def test_the_application_finds_the_same_on_the_buckets_of_these_minutes() -> Non
     assert len(opened) == by_minute.fired == 1
     # In its first minute.
     assert by_minute.incidents[0].opened_ms - 60_000 < opened[0].opened_ms <= by_minute.incidents[0].opened_ms
+
+
+def test_a_rule_on_rejected_beacons_is_tried_by_release_also_where_nobody_watches() -> None:
+    given: list[MinuteRow] = []
+    for minute in range(30):
+        bad = {"received": 1_200, "rejected": 600 if minute == 20 else 0}
+        given += rows(minute, bad, steps=0)
+        document = LiveMinute(values={"2.0": bad, "1.0": {"received": 9_000}})
+        given.append(MinuteRow("release", T0 // 60_000 + minute, msgspec.json.encode(document).decode()))
+    rule = msgspec.structs.replace(HIGH, metric="rejected", by="release")
+    found = tried(rule, given)
+    assert (found.fired, found.known_minutes) == (1, 30)
+    assert [one.slice for one in found.incidents[0].event.slices] == [{"release": "2.0"}]

@@ -118,3 +118,14 @@ def test_a_dimension_that_is_none_is_refused(dimension: str) -> None:
 def test_whole_minutes_are_read() -> None:
     question = msgspec.structs.replace(asked(), step_ms=5_000, from_ms=61_000, until_ms=121_000)
     assert minutes_of(question) == (1, 3)
+
+
+def test_what_was_received_and_rejected_is_shown_by_release_also_where_nobody_watches() -> None:
+    answer = ask(
+        asked(2, dimension="release", fields="received,rejected"),
+        minute(0, "release", {"1.0": {"received": 60, "rejected": 6}, "2.0": {"received": 90}}),
+    )
+    assert [one.value for one in answer.values] == ["2.0", "1.0"]
+    assert series(answer, "1.0", "rejected") == [6, 0]
+    whole = ask(asked(2, fields="received,rejected"), minute(1, "", {"": {"received": 60, "rejected": 6}}, steps=0))
+    assert series(whole, field="received") == [0, 60]

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from services.serving.live.minutes import Counting, Minutes, Place, Queues, Refusal, Waiting
-from shared.codec import LIVE
+from services.serving.live.minutes import Counting, Intake, Minutes, Place, Queues, Refusal, Waiting
+from shared.codec import LIVE, RECEIVED
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
 from shared.schemas.live_minute import (
     COUNT,
@@ -19,6 +19,8 @@ from shared.schemas.live_minute import (
     add_steps,
     minute_of,
 )
+from shared.schemas.received import COLLECTOR, RELEASE
+from tests.unit.serving.live.received import received
 
 PLACE = Place("live", 0)
 
@@ -151,3 +153,20 @@ def test_any_cut_into_transactions_and_any_restart_give_the_same_minutes() -> No
             if field not in GAUGES:
                 total = sum(sum(s.values.get("", {}).get(field, ())) for key, s in landed.items() if key[1] == WHOLE)
                 assert total == sum(getattr(one, field) for one in records)
+
+
+def test_what_collectors_received_adds_up_beside_the_customers_live_figures_by_collector_and_release() -> None:
+    found, counting = Minutes(), Counting()
+    reports = [
+        received(bucket * BUCKET_MS, collector, {"1.0": (10, 1), "2.0": (5, 5)})
+        for bucket in (0, 11)
+        for collector in ("a", "b")
+    ]
+    counting.count([waiting(0, record(0, viewers_now=3))], found)
+    counting.count([Waiting(at, one.bucket_ms, Intake(RECEIVED.encode(one))) for at, one in enumerate(reports)], found)
+    whole_minute = minute_of(found["acme", WHOLE, 0], found["acme", WHOLE, 0].heard)
+    # Of which partitions anything is known only topic `live` says.
+    assert whole_minute.steps == 1
+    assert whole_minute.values[""] == {"viewers_now": 3, "viewers_max": 3, "received": 60, "rejected": 24}
+    assert found["acme", COLLECTOR, 0].values["a"]["rejected"] == [6, *[0] * 10, 6]
+    assert found["acme", RELEASE, 0].values["2.0"]["received"] == [10, *[0] * 10, 10]

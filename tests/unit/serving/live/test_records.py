@@ -1,9 +1,11 @@
-"""What is understood of records of topics `live` and `rejected`."""
+"""What is understood of records of topics `live`, `received` and `rejected`."""
 
 from typing import Any
 
-from services.serving.live.minutes import Place, Refusal
+from services.serving.live.minutes import Intake, Place, Refusal
 from services.serving.live.records import waiting_of
+from shared.codec import RECEIVED
+from tests.unit.serving.live.received import received
 
 
 class Message:
@@ -50,3 +52,11 @@ def test_rejected_input_counts_for_the_customer_only_where_it_is_known_to_be_its
     ]
     for key, reason, wanted in cases:
         assert waiting_of(Message("rejected", b"", key, reason))[1].record == wanted
+
+
+def test_what_a_collector_received_waits_by_its_clock_but_not_for_the_future() -> None:
+    for bucket_ms, at_ms in ((500, 500), (900_000, 1_000)):
+        value = RECEIVED.encode(received(bucket_ms))
+        place, one = waiting_of(Message("received", value))
+        assert (place.topic, one.at_ms, one.record) == ("received", at_ms, Intake(value))
+    assert waiting_of(Message("received", b"{}"))[1].record is None
