@@ -25,6 +25,18 @@ class RuleList(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[Rule]
 
 
+class SuggestedRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that an environment should have, to be added as they are or changed."""
+
+    rules: list[RuleBody]
+
+
+class AskedSuggested(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For whom."""
+
+    customer: str
+
+
 class RuleChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rule as it is to be, and the version that was read."""
 

@@ -41,6 +41,13 @@ OPERATIONS: Final = [
     _operation(
         "post", "rules/trial", "What a rule would have found in the last 7 days", Tried, takes=RuleBody, further=(504,)
     ),
+    _operation(
+        "get",
+        "rules/suggested",
+        "Rules that an environment should have",
+        bodies.SuggestedRules,
+        asks=bodies.AskedSuggested,
+    ),
     _operation("get", "rules/{id}", "An alert rule", bodies.Rule),
     _operation("put", "rules/{id}", "Change an alert rule", bodies.Made, takes=bodies.RuleChange),
     _operation("delete", "rules/{id}", "Delete an alert rule"),

@@ -13,6 +13,7 @@ from services.accounts.http.access import METRICS, Routing
 from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody, RuleWrong
+from services.alerts.core.suggested import suggested
 from services.alerts.http import bodies
 from services.alerts.http.answers import comment_of, delivery_of, incident_of, json_answer, receiver_of, rule_of
 from services.alerts.http.operations import OPERATIONS
@@ -26,6 +27,7 @@ from services.rim.http.problems import problem_response
 from shared.http.peer import Network, client_address
 from shared.http.problems import Problem
 from shared.schemas.alerts.event import AlertEvent
+from shared.schemas.beacon import CUSTOMER_ID
 
 Handler = Callable[["AlertRoutes", web.Request], Awaitable[web.Response]]
 
@@ -76,6 +78,13 @@ class AlertRoutes:
         body = await body_of(request, RuleBody)
         await self._alerting.check_rule(principal.scope, body, actor)
         return json_answer(await self._trying.run(body))
+
+    async def suggested(self, request: web.Request) -> web.Response:
+        """Rules that an environment should have."""
+        customer_id = asked_of(request, bodies.AskedSuggested).customer
+        if not CUSTOMER_ID.fullmatch(customer_id) or not principal_of(request).scope.has(customer_id):
+            raise NotThere
+        return json_answer(bodies.SuggestedRules(rules=suggested(customer_id)))
 
     async def change_rule(self, request: web.Request) -> web.Response:
         """Changes a rule."""
@@ -255,6 +264,7 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "alerts-rules": AlertRoutes.rules,
     "post-alerts-rules": AlertRoutes.make_rule,
     "post-alerts-rules-trial": AlertRoutes.try_rule,
+    "alerts-rules-suggested": AlertRoutes.suggested,
     "alerts-rules-id": AlertRoutes.rule,
     "put-alerts-rules-id": AlertRoutes.change_rule,
     "delete-alerts-rules-id": AlertRoutes.delete_rule,

@@ -95,6 +95,7 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("GET", "/v1/alerts/rules"): METRICS,
     ("POST", "/v1/alerts/rules"): METRICS,
     ("POST", "/v1/alerts/rules/trial"): METRICS,
+    ("GET", "/v1/alerts/rules/suggested"): METRICS,
     ("GET", "/v1/alerts/rules/{id}"): METRICS,
     ("PUT", "/v1/alerts/rules/{id}"): METRICS,
     ("DELETE", "/v1/alerts/rules/{id}"): METRICS,

@@ -4,7 +4,10 @@
 import { chipOf } from "./filters.js";
 import { bitrateText, countText, durationText } from "./format.js";
 
-/** The metrics that a rule can measure; `isShare`: of viewers or views. */
+/**
+ * The metrics that a rule can measure; `dimensions` where they are not those of views, `hit`: what is counted where it is no viewers.
+ * @type {{name: string, title: string, unit: string, anomaly: string | null, dimensions?: string[], hit?: string}[]}
+ */
 export const METRICS = [
   { name: "rebuffering", title: "Viewers rebuffering", unit: "share", anomaly: "above" },
   { name: "failures", title: "Fatal errors", unit: "share", anomaly: "above" },
@@ -19,10 +22,17 @@ export const METRICS = [
   { name: "viewers", title: "Viewers", unit: "count", anomaly: null },
   { name: "views_started", title: "Views started a minute", unit: "count", anomaly: "below" },
   { name: "beacons", title: "Beacons a minute", unit: "count", anomaly: "below" },
+  { name: "rejected", title: "Rejected beacons", unit: "share", anomaly: "above", dimensions: ["release", "collector"], hit: "beacons" },
 ];
 
 /** @param {string} name */
 export const metricOf = (name) => METRICS.find((one) => one.name === name) ?? { name, title: name, unit: "count", anomaly: null };
+
+/** What the hits of a metric are. @param {string} metric */
+export const hitOf = (metric) => metricOf(metric).hit ?? "viewers";
+
+/** The dimensions that a rule on a metric may name. @param {string} metric @param {string[]} live */
+export const dimensionsOf = (metric, live) => metricOf(metric).dimensions ?? live;
 
 /** @param {string} metric @param {number} value */
 export function figureText(metric, value) {
@@ -33,17 +43,21 @@ export function figureText(metric, value) {
 }
 
 /** @param {Record<string, string>} slice */
-export const sliceText = (slice) => Object.entries(slice).map(([name, value]) => `${name} ${value}`).join(", ") || "all views";
+export const sliceText = (slice, all = "all views") => Object.entries(slice).map(([name, value]) => `${name} ${value}`).join(", ") || all;
+
+/** What a metric is of, where no slice is named. @param {string} metric */
+export const allOf = (metric) => (hitOf(metric) === "viewers" ? "all views" : `all ${hitOf(metric)}`);
 
 /** A rule as a sentence. @param {any} rule */
 export function ruleText(rule) {
   const { title, anomaly } = metricOf(rule.metric);
-  const within = Object.keys(rule.filter ?? {}).length || !rule.by ? sliceText(rule.filter ?? {}) : "";
+  const within = Object.keys(rule.filter ?? {}).length || !rule.by ? sliceText(rule.filter ?? {}, allOf(rule.metric)) : "";
   const where = [within, rule.by && `each ${rule.by}`].filter(Boolean).join(", ");
   const lasting = rule.for_seconds ? ` for ${durationText(rule.for_seconds * 1_000)}` : "";
   if (rule.condition === "threshold") return `${title} ${rule.direction} ${figureText(rule.metric, rule.threshold)}${lasting} (${where})`;
   const times = anomaly === "below" ? `less than 1/${rule.ratio} of` : `${rule.ratio} times`;
-  return `${title}: ${times} what is usual, and no chance${lasting} (${where})`;
+  const least = rule.threshold === null || rule.threshold === undefined ? "" : `, ${rule.direction ?? anomaly} ${figureText(rule.metric, rule.threshold)}`;
+  return `${title}: ${times} what is usual${least}, and no chance${lasting} (${where})`;
 }
 
 /** The same as the filters of a link. @param {Record<string, string>} slice */
@@ -115,8 +129,10 @@ export function ruleOf(form, within = {}) {
   };
   const by = text("by") ? { by: text("by") } : {};
   const typed = Number(text("figure"));
-  if (condition === "anomaly") return { ...rule, ...by, ratio: typed };
-  return { ...rule, ...by, threshold: metric.unit === "share" ? typed / 100 : typed };
+  const least = text("least");
+  const limit = (/** @type {number} */ figure) => (metric.unit === "share" ? figure / 100 : figure);
+  if (condition === "anomaly") return { ...rule, ...by, ratio: typed, ...(least ? { threshold: limit(Number(least)) } : {}) };
+  return { ...rule, ...by, threshold: limit(typed) };
 }
 
 /** @param {FormData} form */
@@ -133,7 +149,11 @@ function quietOf(form) {
 
 /** The figure of a rule as the form shows it: a percentage, where it is a share. @param {any} rule */
 export function figureOf(rule) {
-  if (rule.condition === "anomaly") return String(rule.ratio);
+  return rule.condition === "anomaly" ? String(rule.ratio) : limitOf(rule);
+}
+
+/** The threshold of a rule as the form shows it. @param {any} rule */
+export function limitOf(rule) {
   if (rule.threshold === null || rule.threshold === undefined) return "";
   return String(metricOf(rule.metric).unit === "share" ? Number((100 * rule.threshold).toPrecision(12)) : rule.threshold);
 }
@@ -162,12 +182,16 @@ const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
   viewers: ["viewers_now", null],
   views_started: ["views_started", null],
   beacons: ["beacons", null],
+  rejected: ["rejected", "received"],
 });
+
+/** What is drawn below a metric: of how many it is. @param {string} metric */
+const besideOf = (metric) => (metricOf(metric).dimensions ? "received" : "viewers_now");
 
 /** The parameters of `/v1/live/history` that draw a slice of an incident, by minute. @param {any} incident @param {Record<string, string>} slice @param {number} now_ms @param {string[]} order */
 export function historyOf(incident, slice, now_ms, order) {
   const { from_ms, to_ms } = aroundOf(incident, now_ms);
-  const fields = [...new Set([...FIELDS[incident.event.metric].filter(Boolean), "viewers_now"])];
+  const fields = [...new Set([...FIELDS[incident.event.metric].filter(Boolean), besideOf(incident.event.metric)])];
   const names = Object.keys(slice).sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const step_ms = Math.max(1, Math.ceil((to_ms - from_ms) / 60_000 / 1_000)) * 60_000;
   return {
@@ -176,16 +200,17 @@ export function historyOf(incident, slice, now_ms, order) {
   };
 }
 
-/** The lines of that answer: of the metric, and of viewers. @param {any} picture @param {string} metric @param {string} value */
+/** The lines of that answer: of the metric, and of what it is a part of. @param {any} picture @param {string} metric @param {string} value */
 export function historyLines(picture, metric, value) {
   const found = picture.values.find((/** @type {any} */ one) => one.value === value)?.series ?? {};
   const [hits, of] = FIELDS[metric];
-  const length = found.viewers_now?.length ?? 0;
+  const beside = found[besideOf(metric)] ?? [];
+  const length = beside.length;
   const times = Array.from({ length }, (_, at) => (picture.from_ms + at * picture.step_ms) / 1_000);
   const values = times.map((_, at) => {
     const top = found[hits]?.[at] ?? null;
     if (top === null || of === null) return top;
     return found[of]?.[at] ? top / found[of][at] : null;
   });
-  return { times, values, viewers: found.viewers_now ?? [] };
+  return { times, values, beside };
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { figureText, sliceText } from "../core/alerts.js";
+import { allOf, figureText, sliceText } from "../core/alerts.js";
 import { ageText } from "../core/format.js";
 import { HOUR_MS } from "../core/ranges.js";
 import { now_ms, useFetched } from "./asking.js";
@@ -28,7 +28,7 @@ function One({ one }) {
   const state = one.closed_ms ? `over for ${ageText(now_ms.value - one.closed_ms)}` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
   return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
     <${Link} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
-    ${worst && html` ${figureText(event.metric, worst.value)}, ${sliceText(worst.slice)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    ${worst && html` ${figureText(event.metric, worst.value)}, ${sliceText(worst.slice, allOf(event.metric))}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
     <span class="note"> ${one.customer} · ${state}</span>
   </li>`;
 }

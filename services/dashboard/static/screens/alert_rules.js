@@ -2,9 +2,10 @@
 // Rules: listed, tried, made and changed.
 
 import { useSignal } from "@preact/signals";
-import { clockText, dayNames, figureOf, figureText, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerts.js";
+import { allOf, clockText, dayNames, dimensionsOf, figureOf, figureText, limitOf, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerts.js";
 import { durationText } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
+import { useFetched } from "../parts/asking.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
 import { dimensions } from "../parts/known.js";
@@ -45,8 +46,12 @@ export function NewRule({ receivers, done }) {
   const { customer, filters, more } = place.value;
   const asked = ruleMetricOf(more.rule ?? "");
   const filter = sliceOf(filters);
-  const begun = { ...NEW, filter, ...(asked ? { metric: asked, condition: "threshold" } : {}) };
+  const chosen = useSignal(/** @type {any} */ (null));
+  const suggested = useFetched(customer === "*" ? null : `suggested ${customer}`, () => `/v1/alerts/rules/suggested?customer=${encodeURIComponent(customer)}`);
+  const begun = chosen.value ?? { ...NEW, filter, ...(asked ? { metric: asked, condition: "threshold" } : {}) };
+  const offers = suggested.data?.rules ?? [];
   return html`<details open=${asked !== null}><summary>New rule</summary>
+    ${offers.length > 0 && html`<p id="suggested-rules">Suggested: ${offers.map((/** @type {any} */ one) => html`<button type="button" key=${one.name} onClick=${() => { chosen.value = one; }}>${one.name}</button> `)}</p>`}
     <p class="note" id="rule-where">${filters.length ? `Within: ${sliceText(filter)}. The filters above say it.` : "Of all views, unless the filters above or the form narrow it: by single values of at most two dimensions."}</p>
     <${RuleForm} key=${JSON.stringify([customer, begun])} id="new-rule" begun=${begun} customer=${customer === "*" ? "" : customer} receivers=${receivers} done=${done} />
   </details>`;
@@ -61,6 +66,7 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
     const body = ruleOf(form);
     return stored ? change("PUT", `/v1/alerts/rules/${stored.id}`, { version: stored.version, rule: body }) : change("POST", "/v1/alerts/rules", body);
   };
+  const named = dimensionsOf(metric.value, Object.keys(dimensions.value));
   const found = METRICS.filter((one) => condition.value === "threshold" || one.anomaly);
   const figure = condition.value === "anomaly" ? "times what is usual" : metricOf(metric.value).unit === "share" ? "percent" : "its unit";
   return html`<${Form} id=${id} send=${send} done=${done} title=${stored ? "Save the change" : "Save"}>
@@ -72,10 +78,11 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
       ${found.map((one) => html`<option value=${one.name}>${one.title}</option>`)}</select></label>
     ${condition.value === "threshold" && html`<label>Side <select name="direction"><option selected=${rule.direction === "above"}>above</option><option selected=${rule.direction === "below"}>below</option></select></label>`}
     <label>Figure (${figure}) <input name="figure" required inputmode="decimal" size="6" defaultValue=${figureOf(rule)} /></label>
-    <${Filters} rule=${rule} />
-    <label>By <select name="by"><option value="">the whole</option>${Object.keys(dimensions.value).map((name) => html`<option value=${name} selected=${rule.by === name}>${name}</option>`)}</select></label>
+    ${condition.value === "anomaly" && html`<label>And beyond, if given (${metricOf(metric.value).unit === "share" ? "percent" : "its unit"}) <input name="least" inputmode="decimal" size="6" defaultValue=${rule.condition === "anomaly" ? limitOf(rule) : ""} /></label>`}
+    <${Filters} rule=${rule} named=${named} />
+    <label>By <select name="by"><option value="">the whole</option>${named.map((name) => html`<option value=${name} selected=${rule.by === name}>${name}</option>`)}</select></label>
     <label>For seconds <input name="for_seconds" inputmode="numeric" size="5" defaultValue=${rule.for_seconds} /></label>
-    <label>Viewers at least <input name="viewers_min" inputmode="numeric" size="6" defaultValue=${rule.viewers_min} /></label>
+    <label>${metricOf(metric.value).dimensions ? "Beacons in 5 s" : "Viewers"} at least <input name="viewers_min" inputmode="numeric" size="6" defaultValue=${rule.viewers_min} /></label>
     <label>Severity <select name="severity">${["info", "warning", "critical"].map((one) => html`<option selected=${one === rule.severity}>${one}</option>`)}</select></label>
     <label>Notify <select name="receivers" multiple>${receivers.map((one) => html`<option value=${one.id} selected=${rule.receivers.includes(one.id)}>${one.name}</option>`)}</select></label>
     <label>In force <input type="checkbox" name="is_enabled" defaultChecked=${rule.is_enabled} /></label>
@@ -84,11 +91,11 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
   <//>`;
 }
 
-/** One value of a dimension, or a pair. @param {{rule: any}} props */
-function Filters({ rule }) {
+/** One value of a dimension, or a pair. @param {{rule: any, named: string[]}} props */
+function Filters({ rule, named }) {
   const given = Object.entries(rule.filter ?? {});
   return html`${[0, 1].map((at) => html`<span class="pair" key=${at}>
-    <label>${at ? "and" : "Only where"} <select name="filter_dimension"><option value="">any</option>${Object.keys(dimensions.value).map((name) => html`<option value=${name} selected=${given[at]?.[0] === name}>${name}</option>`)}</select></label>
+    <label>${at ? "and" : "Only where"} <select name="filter_dimension"><option value="">any</option>${named.map((name) => html`<option value=${name} selected=${given[at]?.[0] === name}>${name}</option>`)}</select></label>
     <label>is <input name="filter_value" maxlength="64" size="10" defaultValue=${given[at]?.[1] ?? ""} aria-label=${`Value ${at + 1}`} /></label></span>`)}`;
 }
 
@@ -139,5 +146,5 @@ function triedIncident(one) {
   const worst = event.slices[0];
   const lasted = one.closed_ms ? `lasted ${durationText(one.closed_ms - one.opened_ms)}` : "still open";
   const more = event.slices.length + event.further_slices - 1;
-  return `${momentText(one.opened_ms, place.value.tz)}, ${lasted}: ${figureText(event.metric, worst.value)} in ${sliceText(worst.slice)}${more ? ` and ${more} more` : ""}`;
+  return `${momentText(one.opened_ms, place.value.tz)}, ${lasted}: ${figureText(event.metric, worst.value)} in ${sliceText(worst.slice, allOf(event.metric))}${more ? ` and ${more} more` : ""}`;
 }

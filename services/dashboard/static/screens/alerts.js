@@ -2,7 +2,7 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { figureText, sliceText } from "../core/alerts.js";
+import { allOf, figureText, hitOf, sliceText } from "../core/alerts.js";
 import { ageText, durationText } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/asking.js";
@@ -47,7 +47,7 @@ function Incidents({ incidents }) {
   if (!incidents.length) return html`<p class="empty" id="no-incidents">No incident so far.</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Incidents">
     <table id="incidents">
-      <thead><tr><th scope="col">Incident</th><th scope="col">State</th><th scope="col">Customer</th><th scope="col">Figure</th><th scope="col">Usual or limit</th><th scope="col">Where</th><th scope="col">Viewers at most</th><th scope="col">Since</th></tr></thead>
+      <thead><tr><th scope="col">Incident</th><th scope="col">State</th><th scope="col">Customer</th><th scope="col">Figure</th><th scope="col">Usual or limit</th><th scope="col">Where</th><th scope="col">Hit at most</th><th scope="col">Since</th></tr></thead>
       <tbody>${incidents.map((one) => html`<${Row} key=${one.id} one=${one} />`)}</tbody>
     </table>
   </div>`;
@@ -64,8 +64,8 @@ function Row({ one }) {
     <td>${one.customer}</td>
     <td>${worst && figureText(event.metric, worst.value)}</td>
     <td>${worst && figureText(event.metric, worst.usual)}</td>
-    <td>${worst && sliceText(worst.slice)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
-    <td>${event.affected_max || ""}</td>
+    <td>${worst && sliceText(worst.slice, allOf(event.metric))}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
+    <td>${event.affected_max ? `${event.affected_max} ${hitOf(event.metric)}` : ""}</td>
     <td>${momentText(one.opened_ms, place.value.tz, { seconds: true })} (${ageText(now_ms.value - one.opened_ms)})</td>
   </tr>`;
 }

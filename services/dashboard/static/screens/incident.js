@@ -2,14 +2,14 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { aroundOf, figureText, filtersOf, historyLines, historyOf, metricOf, sliceText } from "../core/alerts.js";
+import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText } from "../core/alerts.js";
 import { countText, durationText } from "../core/format.js";
 import { localText, momentText } from "../core/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { dimensions } from "../parts/known.js";
+import { capital, dimensions } from "../parts/known.js";
 import { Link, place } from "../parts/place.js";
 import { change } from "../parts/session.js";
 
@@ -39,7 +39,7 @@ function Drawn({ story, done }) {
     <ul class="facts" id="incident-facts">
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
       <li><span class="note">Hit at a time, at most</span><b>${countText(event.affected_max)}</b></li>
-      <${Views} incident=${incident} />
+      ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
         ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>
       <li><span class="note">Messages</span><b>${incident.muted_until_ms > now_ms.value ? `muted by ${incident.muted_by}` : "on"}</b>
@@ -81,16 +81,17 @@ function Course({ incident }) {
   const { parameters, value } = historyOf(incident, slice, minute_ms, Object.keys(dimensions.value));
   const found = useFetched(`incident course ${JSON.stringify(parameters)}`, () => `/v1/live/history?${new URLSearchParams(/** @type {any} */ (parameters))}`);
   const { title, unit } = metricOf(event.metric);
+  const counted = capital(hitOf(event.metric));
   const drawn = (/** @type {any} */ picture) => {
-    const { times, values, viewers } = historyLines(picture, event.metric, value);
+    const { times, values, beside } = historyLines(picture, event.metric, value);
     if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
     const line = (/** @type {string} */ name, /** @type {any[]} */ numbers) => [{ title: name, kind: "value", key: [], values: numbers, counts: [] }];
     return html`<div class="charts">
       <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} title=${`${title} by minute`} hasCounts=${false} />
-      <${Chart} times=${times} lines=${line("Viewers", viewers)} unit="count" tz=${place.value.tz} height=${140} title="Viewers by minute" hasCounts=${false} /></div>`;
+      <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} title=${`${counted} by minute`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
-    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice)}</p></div>
+    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric))}</p></div>
     <div id="course"><${Answered} of=${found} height=${340} draw=${drawn} /></div>
   </section>`;
 }
@@ -104,7 +105,7 @@ function Found({ incident }) {
       <table id="found">
         <thead><tr><th scope="col">Where</th><th scope="col">Figure</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
         <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
-          <th scope="row">${sliceText(one.slice)}</th>
+          <th scope="row">${sliceText(one.slice, allOf(event.metric))}</th>
           <td>${figureText(event.metric, one.value)}</td><td>${figureText(event.metric, one.usual)}</td>
           <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
           <td>${one.probability === null ? "" : `1 in ${Number(1 / Math.max(one.probability, 1e-300)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
@@ -118,11 +119,11 @@ function Found({ incident }) {
 /** @param {{incident: any}} props */
 function Suspects({ incident }) {
   const { suspects } = incident.event;
-  if (!suspects.length) return html`<p class="note" id="no-suspects">No slice has more of it than its share of viewers.</p>`;
+  if (!suspects.length) return html`<p class="note" id="no-suspects">No slice has more of it than its share of ${hitOf(incident.event.metric)}.</p>`;
   return html`<section aria-labelledby="suspects-title">
     <div class="section-head"><h2 id="suspects-title">Suspects</h2></div>
     <ol id="suspects">${suspects.map((/** @type {any} */ one) => html`<li>
-      <b>${sliceText(one.slice)}</b>: ${Math.round(100 * one.explains)} % of what is too much, ${Math.round(100 * one.share)} % of viewers. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
+      <b>${sliceText(one.slice)}</b>: ${Math.round(100 * one.explains)} % of what is too much, ${Math.round(100 * one.share)} % of ${hitOf(incident.event.metric)}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
   </section>`;
 }
 
@@ -130,6 +131,8 @@ function Suspects({ incident }) {
 function Around({ incident, slice }) {
   const { tz } = place.value;
   const { from_ms, to_ms } = aroundOf(incident, now_ms.value);
+  // What was rejected is no view.
+  if (metricOf(incident.event.metric).dimensions) return html`<${Link} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
   const to = { screen: "explore", customer: incident.customer, range: "", from: localText(from_ms, tz), to: localText(to_ms, tz), filters: filtersOf(slice), more: {} };
   return html`<${Link} to=${to}>Explore its views<//>`;
 }

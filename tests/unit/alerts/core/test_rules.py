@@ -6,6 +6,7 @@ import pytest
 
 from services.alerts.core.quiet import Quiet
 from services.alerts.core.rules import RuleBody, RuleWrong, applied, check
+from services.alerts.core.suggested import suggested
 from shared.schemas.alerts.rule import AlertRule
 
 
@@ -61,3 +62,14 @@ def test_a_rule_that_cannot(member: str, others: dict[str, Any]) -> None:
     with pytest.raises(RuleWrong) as error:
         check(body(**others))
     assert error.value.member == member
+
+
+def test_what_is_suggested_can_be_applied() -> None:
+    found = suggested("acme")
+    for one in found:
+        check(one)
+    assert [(one.metric, one.by) for one in found] == [
+        ("beacons", None),
+        ("rejected", "release"),
+        ("rejected", "collector"),
+    ]

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aroundOf, figureOf, figureText, filtersOf, historyLines, historyOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../../../../services/dashboard/static/core/alerts.js";
+import { aroundOf, dimensionsOf, figureOf, figureText, filtersOf, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -75,8 +75,8 @@ test("the course of an incident is that of its metric in its slice", () => {
   const { parameters, value } = historyOf(incident, { country: "DE", cdn: "a" }, 99_000_000, ["cdn", "country"]);
   assert.deepEqual([parameters.dimension, parameters.fields, parameters.step_ms, value], ["cdn,country", "rebuffering_now,viewers_now", 60_000, "a\u001fDE"]);
   const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rebuffering_now: [5, null, 1], viewers_now: [100, null, 0] } }] };
-  assert.deepEqual(historyLines(picture, "rebuffering", value), { times: [60, 120, 180], values: [0.05, null, null], viewers: [100, null, 0] });
-  assert.deepEqual(historyLines(picture, "rebuffering", "another"), { times: [], values: [], viewers: [] });
+  assert.deepEqual(historyLines(picture, "rebuffering", value), { times: [60, 120, 180], values: [0.05, null, null], beside: [100, null, 0] });
+  assert.deepEqual(historyLines(picture, "rebuffering", "another"), { times: [], values: [], beside: [] });
 });
 
 test("a rule is of the slice that the page's filters name, and measures what was looked at", () => {
@@ -88,4 +88,20 @@ test("a rule is of the slice that the page's filters name, and measures what was
   const rule = ruleOf(form({ name: "N", customer: "acme", metric: "rebuffering", condition: "threshold", direction: "above", figure: "2", for_seconds: "300", severity: "info" }), { cdn: "fastly" });
   assert.equal(ruleText(rule), "Viewers rebuffering above 2.00 % for 5.0 min (cdn fastly)");
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "watch_ms"].map(ruleMetricOf), ["rebuffering", "startup_ms", null]);
+});
+
+test("a rule on rejected beacons names what collectors count by, and what it must be beyond stays", () => {
+  const given = { name: "N", customer: "acme", metric: "rejected", condition: "anomaly", figure: "3", least: "1", by: "release", viewers_min: "50", severity: "info" };
+  const rule = ruleOf(form(given));
+  assert.deepEqual([rule.direction, rule.ratio, rule.threshold, rule.by], ["above", 3, 0.01, "release"]);
+  assert.equal(ruleText(rule), "Rejected beacons: 3 times what is usual, above 1.00 %, and no chance (each release)");
+  assert.deepEqual([figureOf(rule), limitOf(rule)], ["3", "1"]);
+  assert.equal(ruleOf(form({ ...given, least: "" })).threshold, undefined);
+  assert.equal(ruleText(ruleOf(form({ ...given, by: "", least: "" }))), "Rejected beacons: 3 times what is usual, and no chance (all beacons)");
+  assert.deepEqual([dimensionsOf("rejected", ["cdn"]), dimensionsOf("rebuffering", ["cdn"])], [["release", "collector"], ["cdn"]]);
+  const incident = { customer: "acme", opened_ms: 10_000_000, closed_ms: 10_300_000, event: { metric: "rejected" } };
+  const { parameters, value } = historyOf(incident, { release: "2" }, 99_000_000, ["cdn"]);
+  assert.deepEqual([parameters.dimension, parameters.fields, value], ["release", "rejected,received", "2"]);
+  const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rejected: [5, 0], received: [100, 0] } }] };
+  assert.deepEqual(historyLines(picture, "rejected", value), { times: [60, 120], values: [0.05, null], beside: [100, 0] });
 });
