@@ -107,6 +107,11 @@ COLLECTOR: Final = (
         "cps",
         ((_rate("playhead_collector_customers_reloads_total", "outcome"), "{{outcome}}"),),
     ),
+    Panel(
+        "Received and rejected reported",
+        "cps",
+        ((_rate("playhead_collector_received_reports_total", "outcome"), "{{outcome}}"),),
+    ),
     Panel("Usage reported", "cps", ((_rate("playhead_collector_usage_reports_total", "outcome"), "{{outcome}}"),)),
     Panel("Recordings being received", "short", (("playhead_collector_uploads", "{{instance}}"),)),
     Panel(

@@ -235,16 +235,19 @@ def test_the_documents_commands_make_a_rule_and_a_receiver(dsn: str) -> None:
             subprocess.run(["bash", "-ec", text], env=environ, capture_output=True, text=True, check=True).stdout
             for text in snippets("sh")
         ]
-    made, tried, tested = answers
+    made, tried, suggested, tested = answers
     assert '"version":1' in made
     found = msgspec.json.decode(tried, type=Tried)
     assert (found.fired, found.known_minutes) == (3, 60)
     assert [one.opened_ms for one in found.incidents] == [T0 - minute * 60_000 for minute in (19, 39, 59)]
     assert [one.event.slices[0].slice for one in found.incidents] == [{"cdn": "b"}] * 3
+    assert suggested.count('"version":1') == 3
     assert '"state":"waiting"' in tested
-    assert asked(dsn, "SELECT version, body->>'by' FROM alerts.rules") == [(1, "cdn")]
+    rules = asked(dsn, "SELECT version, body->>'metric', body->>'by' FROM alerts.rules ORDER BY changed_at")
+    assert rules[0] == (1, "rebuffering", "cdn")
+    assert rules[1:] == [(1, "beacons", None), (1, "rejected", "release"), (1, "rejected", "collector")]
     actions = asked(dsn, "SELECT action FROM accounts.audit ORDER BY id")
-    assert actions == [("made_alert_rule",), ("made_alert_receiver",), ("tested_alert_receiver",)]
+    assert actions == [*[("made_alert_rule",)] * 4, ("made_alert_receiver",), ("tested_alert_receiver",)]
 
 
 def test_each_change_is_notified_once_in_order_through_kills(
