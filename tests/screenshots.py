@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from deploy.demo.comparing.alerting import CUSTOMER
 from deploy.local.paths import ROOT
+from loadtest.incident import incident_of
 from tests.integration.browsing import SOON_MS, chromium
 
 _DOCS: Final = ROOT / "docs"
@@ -19,6 +20,8 @@ _VIEWPORT: Final = {"width": 1_280, "height": 800}
 #: From the start of the demo to its verdict; generous, for a busy machine.
 _VERDICT_SECONDS_MAX: Final = 900
 _END_SECONDS_MAX: Final = 120
+#: How long players play by default.
+_SECONDS: Final = 60
 _VERDICT: Final = "everything is as the players know it"
 _LINK: Final = re.compile(r"Log in, once: (\S+)")
 
@@ -63,6 +66,9 @@ def _take(link: str) -> None:
         url = link.partition("login#")[0]
         page.goto(f"{url}?customer={CUSTOMER}")
         page.wait_for_selector("#recent-incidents", timeout=SOON_MS)
+        named = page.locator(".suspects[data-metric=playback_failure_fraction] tbody tr").first
+        for value in incident_of(_SECONDS).cohort.values():
+            expect(named).to_contain_text(value, timeout=SOON_MS)
         _shoot(page, "now")
         page.locator("#recent-incidents a").first.click()
         page.wait_for_selector("#course canvas", timeout=SOON_MS)

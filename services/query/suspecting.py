@@ -14,7 +14,7 @@ from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured
 from services.query.core.suspects.question import SuspectsQuestion
-from shared.statistics.suspects.counts import Counts, Floats, clump, numbered
+from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump, numbered
 from shared.statistics.suspects.search import Suspect, suspects
 
 #: Views of a range that are searched: with events, and others. More are sampled.
@@ -49,6 +49,7 @@ class Suspecting:
         async with self._one:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
             samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
+            question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             found = await asyncio.to_thread(_searched, question, *samples)
             selecting = answers.filters_of(found)
             rows = [
@@ -80,7 +81,8 @@ def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question
 
 
 def _searched(question: SuspectsQuestion, now: Sample, usual: Sample) -> list[Suspect]:
-    return suspects(counts(question, now, usual), limit=question.limit)
+    found = counts(question, now, usual)
+    return suspects(beside_rest(found) if question.against == "rest" else found, limit=question.limit)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:

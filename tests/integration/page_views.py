@@ -4,6 +4,8 @@ import random
 import zlib
 from typing import Any, Final
 
+import msgspec
+
 from shared.schemas.view import TimelineEvent, View
 from tests.unit.query.recounting import DAY_MS, HOUR_MS
 
@@ -16,6 +18,8 @@ VERSIONS: Final = ("2.3.0", "2.4.0")
 #: What goes wrong in the last half hour: a CDN in one network, for one player version.
 INCIDENT: Final = {"cdn": "fastly", "country": "DE", "asn": 3320, "player_version": "2.4.0"}
 VIEWER: Final = "viewer-x"
+#: A customer whose first views came within this hour: nothing says what is usual there.
+NEWCOMER: Final = "newcomer"
 #: Where the release of 18:00 brought an error that nobody had before.
 NEW_ERROR: Final = "DECODER_STALL"
 LONG_TITLE: Final = "The film whose title takes all the room that a title may ever use up"[:64]
@@ -28,6 +32,17 @@ def month(now_ms: int, seed: int = 3) -> list[View]:
     views += [_any(chance, f"recent-{n}", now_ms - chance.randrange(26 * HOUR_MS)) for n in range(700)]
     views += [_any(chance, f"last-{n}", now_ms - chance.randrange(50 * MINUTE_MS)) for n in range(300)]
     views += [_of_incident(chance, f"stalled-{n}", now_ms - chance.randrange(25 * MINUTE_MS)) for n in range(80)]
+    return [*views, *_of_newcomer(now_ms)]
+
+
+def _of_newcomer(now_ms: int) -> list[View]:
+    chance = random.Random(11)
+    views = []
+    for number in range(600):
+        view = _any(chance, f"first-{number}", now_ms - chance.randrange(50 * MINUTE_MS), customer_id=NEWCOMER)
+        is_hit = all(getattr(view, name) == value for name, value in INCIDENT.items())
+        failed = {"playback_failed": True, "end_reason": "error", "error_code": "MEDIA_ERR_NETWORK"}
+        views.append(msgspec.structs.replace(view, **failed) if is_hit and chance.random() < 0.8 else view)
     return views
 
 
@@ -58,7 +73,7 @@ def watched_by_x(at_ms: int) -> View:
     return _view("view-of-x", at_ms, at_ms + 95_000, random.Random(1), **fields)
 
 
-def _any(chance: random.Random, name: str, end_ms: int) -> View:
+def _any(chance: random.Random, name: str, end_ms: int, **given: Any) -> View:
     country = chance.choice([*COUNTRIES, "DE"])
     cdn = chance.choice(CDNS)
     title = chance.choice(TITLES)
@@ -91,6 +106,7 @@ def _any(chance: random.Random, name: str, end_ms: int) -> View:
         "spi_good": None if leaves else bool(plays and share < 0.01),
         "bitrate_integral": 3_000_000 * watch_ms if plays else 0,
         "bitrate_time_ms": watch_ms if plays else 0,
+        **given,
     }
     return _view(name, end_ms - watch_ms, end_ms, chance, **fields)
 

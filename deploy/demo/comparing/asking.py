@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -18,6 +19,7 @@ VIEWS_MIN: Final = 400
 METRIC: Final = "playback_failure_fraction"
 _SECONDS_MAX: Final = 30.0
 _HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
 #: Around the run: clocks of some players are hours wrong, and views count at most a day before their first beacon came.
 _BEFORE_MS, _AFTER_MS = 26 * _HOUR_MS, 3 * _HOUR_MS
 
@@ -70,8 +72,12 @@ class Api:
 
 
 def lines(api: Api, rows: Sequence[Row], incident: Incident, began_ms: int) -> list[Line]:
-    """Whether the API names the incident first, and gives the truth's figures under a dozen filters. Raises `NotAnswered`."""
-    return [_first_suspect(api, rows, incident, began_ms), _figures(api, rows, incident, began_ms)]
+    """Whether Now and the API name the incident first, and give the truth's figures under a dozen filters. Raises `NotAnswered`."""
+    return [
+        _first_suspect("first suspect of Now", suspects_of_now(api, time.time_ns() // 1_000_000), rows, incident),
+        _first_suspect("first suspect beside the time before", suspects_of(api, incident, began_ms), rows, incident),
+        _figures(api, rows, incident, began_ms),
+    ]
 
 
 def story(incident: Incident) -> str:
@@ -80,6 +86,19 @@ def story(incident: Incident) -> str:
         f"The incident: {incident.from_ms / 1_000:g} s after the players began, viewers by CDN {incident.cdn} over"
         f" network {incident.asn} with player version {incident.player_version} stalled until the player gave up."
         " docs/tutorial.md finds it."
+    )
+
+
+def suspects_of_now(api: Api, now_ms: int) -> dict[str, Any]:
+    """What screen Now asks for when it is opened, as `static/parts/suspects.js` does: all customers, the last hour, no baseline."""
+    to_ms = (now_ms // _MINUTE_MS + 1) * _MINUTE_MS
+    return api.ask(
+        "/v1/suspects",
+        customer="*",
+        tz="UTC",
+        metric=METRIC,
+        limit="5",
+        **{"from": str(to_ms - _HOUR_MS), "to": str(to_ms)},
     )
 
 
@@ -95,12 +114,12 @@ def suspects_of(api: Api, incident: Incident, began_ms: int) -> dict[str, Any]:
     )
 
 
-def _first_suspect(api: Api, rows: Sequence[Row], incident: Incident, began_ms: int) -> Line:
-    found = suspects_of(api, incident, began_ms)["suspects"]
+def _first_suspect(name: str, answer: Mapping[str, Any], rows: Sequence[Row], incident: Incident) -> Line:
+    found = answer["suspects"]
     first = {one["dimension"]: one["value"] for one in found[0]["conditions"]} if found else {}
     is_named = first == incident.cohort
     return Line(
-        "first suspect",
+        name,
         described(first),
         described(incident.cohort),
         is_named if len(rows) >= VIEWS_MIN or is_named else None,

@@ -5,7 +5,7 @@ that have the same values. Values are numbers here: the place of a value in `Cou
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,8 @@ DIMENSIONS_MAX: Final = 12
 VALUES_MAX: Final = 250
 #: The code of all values that are no suspects.
 OTHER: Final = 0
+#: Beside the rest, what is expected is known and not measured: as if of so many times the views.
+KNOWN: Final = 100.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Counts:
     usual: Side
     #: How much of an event is one independent observation: 1 where a view is an event or none; for sums `clump`.
     event: float = 1.0
+    #: Whether `usual` is what the range itself would be, had every view the rate of all: see `beside_rest`.
+    is_beside_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,15 @@ def numbered(
         for line, of in zip(codes, (measured, measured_usually), strict=True)
     )
     return Counts(dimensions, tuple(kept), now, usual, event)
+
+
+def beside_rest(counts: Counts) -> Counts:
+    """The same rows now, where nothing is known of before: a cohort is expected to be as all views together are."""
+    now = counts.now
+    total = float(now.exposure.sum())
+    rate = float(now.events.sum()) / total if total > 0 else 0.0
+    usual = Side(now.codes, KNOWN * rate * now.exposure, KNOWN * now.exposure)
+    return replace(counts, usual=usual, is_beside_rest=True)
 
 
 def clump(events: Floats) -> float:

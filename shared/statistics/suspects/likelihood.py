@@ -17,12 +17,25 @@ from shared.statistics.suspects.counts import Floats
 PRIOR_EVENTS: Final = (2.0, 20.0)
 #: Fewer events now are no incident.
 EVENTS_MIN: Final = 3.0
-#: A cohort that changed by less than this factor, beside the rest, changed as hours do by themselves.
-FACTOR_MIN: Final = 1.25
-#: By how much rates of cohorts change by themselves from one range to another: the standard deviation of the factor's log.
-NATURAL_CHANGE: Final = 0.07
 #: A cohort that is all there is has no rest: less of the exposure than this is rounding.
 _REST_MIN: Final = 1e-6
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far cohorts are apart by themselves."""
+
+    #: The standard deviation of the factor's log.
+    natural: float
+    #: A smaller factor, beside the rest, is no incident.
+    factor_min: float
+
+
+#: From one range to another.
+OVER_TIME: Final = Apart(0.07, 1.25)
+#: From one cohort to another in the same range. How much they vary is measured with all counts; devices and networks that are less
+#: than twice as bad are so all the time.
+AMONG_COHORTS: Final = Apart(0.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,9 @@ class Evidence:
     factor: Floats
 
 
-def evidence(of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PRIOR_EVENTS[0]) -> Evidence:
+def evidence(
+    of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PRIOR_EVENTS[0], apart: Apart = OVER_TIME
+) -> Evidence:
     """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured, as if by so many
     events.
     """
@@ -87,13 +102,13 @@ def evidence(of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PR
         factor = alone / elsewhere
         # The variance of the factor's log, by chance and beside natural change.
         chance = 1 / of.events + 1 / usual
-        beyond = gain * chance / (chance + NATURAL_CHANGE**2)
+        beyond = gain * chance / (chance + apart.natural**2)
         excess = of.events - of.exposure * usual / base * elsewhere
     counts = (
         (of.events >= EVENTS_MIN)
         & (of.exposure > 0)
         & (rest.exposure > _REST_MIN * total.exposure)
-        & (factor > FACTOR_MIN)
+        & (factor > apart.factor_min)
     )
     return Evidence(np.where(counts, gain, 0.0), np.where(counts, beyond, 0.0), excess, factor)
 

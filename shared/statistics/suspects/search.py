@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import OTHER, Counts, Floats, Value
-from shared.statistics.suspects.likelihood import EVENTS_MIN, FACTOR_MIN, PRIOR_EVENTS, Quad, evidence
+from shared.statistics.suspects.likelihood import AMONG_COHORTS, EVENTS_MIN, OVER_TIME, PRIOR_EVENTS, Quad, evidence
 from shared.statistics.suspects.rows import Rows
 
 ORDER_MAX: Final = 4
@@ -89,6 +89,7 @@ class _Search:
         self._counts = counts
         self._cards = [len(values) for values in counts.values]
         self._sides = [Rows(side, self._cards, counts.event) for side in (counts.now, counts.usual)]
+        self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
         self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
         places = range(len(self._cards))
         self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
@@ -126,9 +127,9 @@ class _Search:
             for code in codes[codes != OTHER]:
                 prior = np.array([max(float(self._rates[where][value]) for where, value in best.cohort)])
                 part = table[np.array([code])]
-                rest = evidence(whole - part, self._total, prior, self._prior)
-                own = evidence(value[np.array([code])], self._total, prior, self._prior)
-                if rest.beyond[0] / self._clumping <= line and own.factor[0] > FACTOR_MIN:
+                rest = evidence(whole - part, self._total, prior, self._prior, self._apart)
+                own = evidence(value[np.array([code])], self._total, prior, self._prior, self._apart)
+                if rest.beyond[0] / self._clumping <= line and own.factor[0] > self._apart.factor_min:
                     alone: Cohort = ((place, int(code)),)
                     quad = tuple(float(one[code]) for one in value.parts)
                     return replace(
@@ -216,7 +217,7 @@ class _Search:
     def _judged(self, quad: Quad, prior: Floats, cohorts: Sequence[Cohort], *, most: int) -> Iterator[_Candidate]:
         if not cohorts:
             return
-        found = evidence(quad, self._total, prior, self._prior)
+        found = evidence(quad, self._total, prior, self._prior, self._apart)
         cost = sum(self._costs[place] for place, _ in cohorts[0])
         for number in np.argsort(-found.gain, kind="stable")[:most]:
             if found.gain[number] > 0:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, number, within
 from tests.integration.page_parts import Looked, viewers_at, watch_now, watched_before
-from tests.integration.page_views import INCIDENT
+from tests.integration.page_views import INCIDENT, NEWCOMER
 from tests.unit.query.recounting import FIGURES
 
 pytestmark = pytest.mark.integration
@@ -38,6 +38,27 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
     page.go_back()
     expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
+
+
+def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open(f"?customer={NEWCOMER}")
+    table = seen.page.locator(".suspects[data-metric=playback_failure_fraction]")
+    expect(table).to_have_attribute("data-against", "rest", timeout=SOON_MS)
+    suspect = table.locator("tbody tr").first
+    for words in ("CDN fastly", "network (ASN) 3320", "Player version 2.4.0"):
+        expect(suspect).to_contain_text(words, ignore_case=True)
+    views = within(looked, seen.range("/v1/suspects"), customer_id=NEWCOMER)
+    named = ("cdn", "asn", "player_version")
+    cohort = [one for one in views if all(getattr(one, name) == INCIDENT[name] for name in named)]
+    rest = [one for one in views if one not in cohort]
+    for cell, of in zip(suspect.locator("td").all()[:2], (cohort, rest), strict=True):
+        expect(cell).to_contain_text(f"n {len(of)}")
+        shown = number(cell.inner_text())
+        assert shown == pytest.approx(FIGURES["playback_failure_fraction"](of), rel=0.01)
+    expect(table.locator("thead th")).to_have_count(4)
+    suspect.get_by_role("link").click()
+    expect(seen.page.locator(".chip")).to_have_count(3, timeout=SOON_MS)
 
 
 def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Seen, looked: Looked) -> None:

@@ -21,16 +21,18 @@ export function Suspects({ metric, within, isQuiet = false }) {
 
 /** @param {{data: any}} props */
 function Table({ data }) {
+  const hasUsual = data.against === "usual";
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
-    <table class="suspects" data-metric=${data.metric}>
-      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th><th scope="col">Usually</th><th scope="col">Grew, beside the rest</th></tr></thead>
-      <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} unit=${data.unit} />`)}</tbody>
+    <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
+      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
+      <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
     </table>
+    ${!hasUsual && html`<p class="note">The day before has too few views to say what is usual, so each is held against all other views of the same time.</p>`}
   </div>`;
 }
 
-/** @param {{one: any, unit: string}} props */
-function Row({ one, unit }) {
+/** @param {{one: any, unit: string, hasUsual: boolean}} props */
+function Row({ one, unit, hasUsual }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
   const filters = [...place.value.filters, ...one.conditions.map((/** @type {any} */ part) => JSON.stringify({ dimension: part.dimension, in: [part.value] }))];
   const share = unit === "fraction" ? shareText : (/** @type {any} */ value) => valueText(unit, value);
@@ -38,7 +40,7 @@ function Row({ one, unit }) {
     <th scope="row"><${Link} to=${{ filters }}>${words}<//></th>
     <td class="is-bad">${share(one.figure.value)} <span class="note">n ${countText(one.figure.n)}</span></td>
     <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
-    <td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>
+    ${hasUsual && html`<td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
     <td>${one.factor.toFixed(1)} ×</td>
   </tr>`;
 }

@@ -9,8 +9,9 @@ import numpy as np
 from services.query.core.answer import About, Figure, Span
 from services.query.core.filters import Filter
 from services.query.core.suspects.measured import Measured
-from services.query.core.suspects.question import SuspectsQuestion
+from services.query.core.suspects.question import Against, SuspectsQuestion
 from shared.schemas.live import UNKNOWN
+from shared.statistics.suspects.counts import KNOWN
 from shared.statistics.suspects.likelihood import Quad, evidence
 from shared.statistics.suspects.search import Suspect as Found
 
@@ -38,7 +39,7 @@ class Suspect(msgspec.Struct, frozen=True):
     rest_usual: Figure
     #: Events (bad views; for a sum its unit, as ms) beyond those expected, had the cohort changed as the rest has.
     excess: float
-    #: How many times more than the rest it changed.
+    #: How many times more than the rest it changed; against the rest, how many times worse it is.
     factor: float
     #: How much better it explains the change than chance does, its description's length allowed for: nats.
     surprise: float
@@ -52,10 +53,12 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Suspects(msgspec.Struct, frozen=True):
-    """Suspects by excess; none where nothing is worse than chance and natural change make it."""
+    """Suspects by excess; none where nothing is worse than chance and natural change or difference make it."""
 
     about: About
     baseline: Span
+    #: What cohorts are held against: the baseline, or all other views of the range where the baseline says too little.
+    against: Against
     metric: str
     title: str
     unit: str
@@ -84,13 +87,15 @@ def composed(
     read: Looked,
     about: About,
 ) -> Suspects:
-    """The answer from the rows of `statements.figures` now and usually."""
+    """The answer from the rows of `statements.figures` now and usually. The question says what was held against what."""
+    assert question.against is not None
     measured = question.measured
     selecting = filters_of(found)
-    listed = [_suspect(measured, one, selecting[number], number, rows) for number, one in enumerate(found)]
+    listed = [_suspect(question, one, selecting[number], number, rows) for number, one in enumerate(found)]
     return Suspects(
         about=about,
         baseline=Span(question.usual.range.from_ms, question.usual.range.to_ms),
+        against=question.against,
         metric=measured.name,
         title=measured.title,
         unit=measured.unit,
@@ -102,10 +107,16 @@ def composed(
     )
 
 
-def _suspect(measured: Measured, one: Found, selecting: Filter, number: int, rows: tuple[Row, Row]) -> Suspect:
-    now, usual = rows
+def _suspect(question: SuspectsQuestion, one: Found, selecting: Filter, number: int, rows: tuple[Row, Row]) -> Suspect:
+    measured, (now, usual) = question.measured, rows
     place = f"_{number}"
     of, total = _quad(rows, place), _quad(rows, "")
+    if question.against == "rest":
+        rate = total.events / np.maximum(total.exposure, 1)
+        of, total = (
+            Quad(part.events, part.exposure, KNOWN * rate * part.exposure, KNOWN * part.exposure)
+            for part in (of, total)
+        )
     exact = evidence(of, total, (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1))
     return Suspect(
         conditions=[SuspectCondition(name, value, UNKNOWN if value is None else value) for name, value in one.values],

@@ -1,7 +1,7 @@
 """A question for suspects as it is asked (the query parameters) and as it is understood. Pure."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -17,6 +17,11 @@ from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
 SUSPECTS_MAX: Final = 10
+#: What a cohort is held against: itself at another time, or all other views of the same time.
+Against = Literal["usual", "rest"]
+#: What is usual is known from so many views, or from fewer where the range has not `_TIMES_MORE` as many.
+USUAL_VIEWS_MIN: Final = 1_000
+_TIMES_MORE: Final = 4
 #: What views are distinguished by, where a question does not say: what an operator can act on.
 DIMENSIONS: Final = (
     "cdn",
@@ -56,6 +61,13 @@ class AskedSuspects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     baseline_to: Annotated[
         str, msgspec.Meta(description="the moment after the last of what is usual; by default `from`")
     ] = ""
+    against: Annotated[
+        Against | Literal[""],
+        msgspec.Meta(
+            description="`usual`: the baseline; `rest`: all other views of the range. By default the baseline, and the rest"
+            " where it has too few views"
+        ),
+    ] = ""
     tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
     filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, or dimension with in")] = ""
     dimensions: Annotated[
@@ -75,6 +87,13 @@ class SuspectsQuestion:
     now: Question
     usual: Question
     limit: int
+    #: None: what the baseline's views allow.
+    against: Against | None = None
+
+    def held_against(self, views: int, usual_views: int) -> Against:
+        """What cohorts are held against, by the views of the range and of its baseline."""
+        is_known = usual_views >= min(USUAL_VIEWS_MIN, views / _TIMES_MORE)
+        return self.against or ("usual" if is_known else "rest")
 
 
 def understood(asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int = limits.DAYS_MAX) -> SuspectsQuestion:
@@ -106,7 +125,15 @@ def understood(asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int
             field=measured.field,
         )
 
-    return SuspectsQuestion(measured, of(now), of(usual), asked.limit)
+    return SuspectsQuestion(measured, of(now), of(usual), asked.limit, _against(asked))
+
+
+def _against(asked: AskedSuspects) -> Against | None:
+    has_baseline = bool(asked.baseline_from or asked.baseline_to)
+    if asked.against == "rest" and has_baseline:
+        raise wrong("against", "the rest has no baseline: one of the two")
+    # Who names a baseline wants that one.
+    return asked.against or ("usual" if has_baseline else None)
 
 
 def _measured(asked: AskedSuspects) -> Measured:

@@ -42,6 +42,25 @@ def test_a_long_range_has_a_baseline_as_long_and_any_other_can_be_given() -> Non
     assert found.now.range.from_ms - found.usual.range.from_ms == 7 * DAY_MS
 
 
+@pytest.mark.parametrize(
+    ("views", "usual", "against"),
+    [(600, 0, "rest"), (600, 149, "rest"), (600, 150, "usual"), (10**6, 999, "rest"), (10**6, 1_000, "usual")],
+)
+def test_cohorts_are_held_against_the_rest_where_too_few_views_say_what_is_usual(
+    views: int, usual: int, against: str
+) -> None:
+    assert question().held_against(views, usual) == against
+    assert question(against="usual").held_against(views, usual) == "usual"
+    assert question(against="rest").held_against(views, usual) == "rest"
+    # Who names a baseline means it.
+    assert question(baseline_to="2026-03-01").held_against(views, usual) == "usual"
+
+
+def test_the_rest_has_no_baseline() -> None:
+    with pytest.raises(Wrong, match="the rest has no baseline"):
+        question(against="rest", baseline_to="2026-03-01")
+
+
 def test_customers_are_told_apart_where_there_are_several() -> None:
     assert "customer" in [one.name for one in question(Customers(("acme", "globex"))).now.by]
     assert "customer" in [one.name for one in question(Customers()).now.by]

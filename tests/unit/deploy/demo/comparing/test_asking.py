@@ -41,16 +41,20 @@ ROWS = [a_row(number) for number in range(VIEWS_MIN)]
 class FakeApi(Api):
     """Answers from the same rows, but for what the test makes wrong."""
 
-    def __init__(self, suspect: dict[str, str] | None, *, is_off: bool = False) -> None:
+    def __init__(self, suspect: dict[str, str] | None, *, is_off: bool = False, is_now_blind: bool = False) -> None:
         super().__init__(0, "")
+        object.__setattr__(self, "is_now_blind", is_now_blind)
         object.__setattr__(self, "suspect", suspect)
         object.__setattr__(self, "is_off", is_off)
 
     suspect: dict[str, str] | None
     is_off: bool
+    is_now_blind: bool
 
     def ask(self, path: str, **parameters: str) -> dict[str, Any]:
         if path == "/v1/suspects":
+            if parameters.get("customer") == "*" and self.is_now_blind:
+                return {"suspects": []}
             conditions = [{"dimension": name, "value": value} for name, value in (self.suspect or {}).items()]
             return {"suspects": [{"conditions": conditions}] if conditions else []}
         condition = json.loads(parameters["filter"]) if "filter" in parameters else None
@@ -69,17 +73,36 @@ def verdicts(api: Api, rows: list[dict[str, Any]]) -> list[bool | None]:
 
 
 def test_the_incident_named_first_and_equal_figures_are_right() -> None:
-    assert verdicts(FakeApi(INCIDENT.cohort), ROWS) == [True, True]
+    assert verdicts(FakeApi(INCIDENT.cohort), ROWS) == [True, True, True]
+
+
+def test_an_incident_that_screen_now_does_not_name_differs() -> None:
+    assert verdicts(FakeApi(INCIDENT.cohort, is_now_blind=True), ROWS) == [False, True, True]
+
+
+def test_now_is_asked_as_the_page_asks_it() -> None:
+    asked: dict[str, str] = {}
+
+    class Noting(FakeApi):
+        def ask(self, path: str, **parameters: str) -> dict[str, Any]:
+            asked.update(parameters)
+            return super().ask(path, **parameters)
+
+    asking.suspects_of_now(Noting(None), 1_700_000_012_345)
+
+    # `useQuestion` of static/parts/asking.js over the last hour: whole minutes, the one under way included.
+    assert (asked["from"], asked["to"]) == ("1699996440000", "1700000040000")
+    assert asked.keys() == {"customer", "tz", "from", "to", "metric", "limit"}
 
 
 @pytest.mark.parametrize("suspect", [None, {"cdn": "fastly"}, {**INCIDENT.cohort, "country": "DE"}])
 def test_another_suspect_differs_unless_there_are_too_few_views_to_tell(suspect: dict[str, str] | None) -> None:
-    assert verdicts(FakeApi(suspect), ROWS)[0] is False
+    assert verdicts(FakeApi(suspect), ROWS)[:2] == [False, False]
     assert asking.lines(FakeApi(suspect), ROWS[: VIEWS_MIN - 1], INCIDENT, 1_000_000_000)[0].ok is None
 
 
 def test_a_figure_that_differs_is_named_with_its_filter() -> None:
-    line = asking.lines(FakeApi(INCIDENT.cohort, is_off=True), ROWS, INCIDENT, 1_000_000_000)[1]
+    line = asking.lines(FakeApi(INCIDENT.cohort, is_off=True), ROWS, INCIDENT, 1_000_000_000)[2]
 
     assert (line.ok, line.observed, line.truth) == (False, "11", "12")
     assert 'by country under {"dimension": "customer", "in": ["acme"]}' in line.name

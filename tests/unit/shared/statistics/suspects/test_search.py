@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from shared.statistics.suspects.counts import VALUES_MAX, Cell, Counts, Floats, clump, coded, of_cells
+from shared.statistics.suspects.counts import VALUES_MAX, Cell, Counts, Floats, beside_rest, clump, coded, of_cells
 from shared.statistics.suspects.search import Suspect, suspects
 
 Columns = dict[str, list[str | None]]
@@ -95,6 +95,31 @@ def test_the_shortest_and_coarsest_description_is_chosen(worse: dict[str, str], 
     found = suspects(counted(traffic(3, 30_000, 0.03, 5, is_of(**worse)), USUAL))
 
     assert named(found)[:1] == [said]
+
+
+NOTHING = Range({name: [] for name in USUAL.columns}, np.zeros(0))
+
+
+@pytest.mark.parametrize("views", [600, 20_000])
+@pytest.mark.parametrize("cohort", [{"cdn": "fastly"}, {"cdn": "akamai", "asn": "3320", "player_version": "app 1"}])
+def test_where_nothing_is_known_of_before_a_cohort_stands_out_from_the_rest(cohort: dict[str, str], views: int) -> None:
+    now = traffic(2, views, 0.08, 9, is_of(**cohort))
+
+    assert suspects(counted(now, NOTHING)) == []
+    found = suspects(beside_rest(counted(now, NOTHING)))
+
+    assert named(found) == [cohort]
+    within = np.array([is_of(**cohort)(now.columns, number) for number in range(views)])
+    rates = [float(now.events[part].mean()) for part in (within, ~within)]
+    assert found[0].factor == pytest.approx(rates[0] / rates[1], rel=0.1)
+    assert found[0].excess == pytest.approx(within.sum() * (rates[0] - rates[1]), rel=0.15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cohorts_that_differ_as_cohorts_do_are_nobodys_beside_the_rest(seed: int) -> None:
+    now = traffic(20 + seed, 20_000, 0.04, 1.4, is_of(device="tv"))
+
+    assert suspects(beside_rest(counted(now, NOTHING))) == []
 
 
 @pytest.mark.parametrize("seed", range(5))
