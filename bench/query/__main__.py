@@ -26,6 +26,8 @@ from services.query.answering import Answering
 from services.query.core.answer import Answer, Breakdown, Timeseries
 from services.query.core.customers import Customers
 from services.query.core.question import Question, understood
+from services.query.memory import Memory
+from services.query.rim.columns import Columns
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotRows
 from services.query.rim.warehouse import ViewsTable
@@ -178,7 +180,8 @@ def main() -> int:
     generate(folder, given.views)
     engine = Engine(folder, threads=THREADS, memory_bytes_max=4 << 30, questions_max=4)
     nothing: Any = NothingHot()
-    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_max=0)
+    memory = Memory(Columns(1 << 30), engine)
+    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_max=0, memory=memory)
     peer = ClickHouse(HOME / f"chdb-{given.views}", folder / "views") if given.clickhouse else None
     try:
         if peer is not None and peer.views != given.views // DAYS * DAYS:
@@ -188,6 +191,7 @@ def main() -> int:
         together = asyncio.run(measure_together(answering, max(1, given.rounds // 4)))
         rows = asyncio.run(measure_postgres(answering, folder)) if given.postgres else {}
     finally:
+        memory.close()
         engine.close()
         if peer is not None:
             peer.close()

@@ -24,6 +24,8 @@ from services.query.answering import Answering
 from services.query.deleting import Deleting
 from services.query.exporting import Exporting
 from services.query.http.app import Door, Sources, make_app, make_runner
+from services.query.memory import Memory
+from services.query.rim.columns import Columns
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.query.rim.hot import HotDatabase
@@ -82,6 +84,8 @@ class _Parts:
     postgres: Postgres
     accounts: Postgres
     engine: Engine
+    #: None: all is read from files.
+    memory: Memory | None
     #: None: the processor's lookups are off.
     lookup: Processor | None
     #: None: there is no folder for exports.
@@ -114,12 +118,14 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         questions_max=settings.questions_max,
     )
     table = ViewsTable(settings.warehouse_dir)
+    memory = Memory(Columns(settings.columns_bytes_max), engine) if settings.columns_bytes_max else None
     answering = Answering(
         table,
         HotDatabase(postgres, settings.hot_rows_max),
         engine,
         rows_max=settings.rows_max,
         answers_max=settings.answers_max,
+        memory=memory,
     )
     lookup, exporting = _lookup(settings), _exporting(settings, answering)
     single = SingleViews(postgres, engine, table, settings.warehouse_dir)
@@ -147,7 +153,7 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         is_ready=lambda: Check(not stop.is_set(), "draining" if stop.is_set() else "ok"),
     )
     runner = make_runner(app, settings.drain_seconds_max)
-    return _Parts(postgres, accounts, engine, lookup, exporting, Deleting(accounts, exporting), runner, admin)
+    return _Parts(postgres, accounts, engine, memory, lookup, exporting, Deleting(accounts, exporting), runner, admin)
 
 
 def _lookup(settings: QuerySettings) -> Processor | None:
@@ -196,6 +202,8 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         for task in keeping:
             await _end(task)
         await stopping
+        if parts.memory is not None:
+            parts.memory.close()
         parts.engine.close()
         await parts.postgres.close()
         await parts.accounts.close()

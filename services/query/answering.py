@@ -14,8 +14,9 @@ from services.query.core.answer import About, Answer, Source
 from services.query.core.question import Question
 from services.query.core.sql import planning, statements
 from services.query.core.sql.planning import Way
-from services.query.core.sql.relation import relation
+from services.query.core.sql.relation import Scan, relation
 from services.query.core.sql.statements import UNKNOWN_RANK, Statement
+from services.query.memory import Memory
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
 from services.query.rim.warehouse import File, Snapshot, ViewsTable
@@ -50,10 +51,21 @@ class Read:
 class Answering:
     """Answers questions, and keeps the last answers of each snapshot."""
 
-    def __init__(self, table: ViewsTable, hot: HotDatabase, engine: Engine, *, rows_max: int, answers_max: int) -> None:
+    def __init__(
+        self,
+        table: ViewsTable,
+        hot: HotDatabase,
+        engine: Engine,
+        *,
+        rows_max: int,
+        answers_max: int,
+        memory: Memory | None = None,
+    ) -> None:
         self._table = table
         self._hot = hot
         self._engine = engine
+        #: None: all is read from files.
+        self.memory = memory
         self._rows_max = rows_max
         self._answers_max = answers_max
         self._answers: OrderedDict[tuple[Any, ...], Answer] = OrderedDict()
@@ -99,7 +111,9 @@ class Answering:
         read = await self._read(question)
         if read.known is not None:
             return read.known
-        statement, tables = _laid_out(question, read, statements.answering(question))
+        statement, tables = await self._in_memory(question, read) or _laid_out(
+            question, read, statements.answering(question)
+        )
         rows = await self._engine.ask(statement, tables)
         found = await _composed(question, rows, about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
@@ -107,6 +121,19 @@ class Answering:
         while len(self._answers) > self._answers_max:
             self._answers.popitem(last=False)
         return found
+
+    async def _in_memory(self, question: Question, read: Read) -> tuple[Statement, dict[str, pa.Table]] | None:
+        """The answering statement over columns in memory; None where files answer it."""
+        if self.memory is None:
+            return None
+        kept = self.memory.find(question, read.files, _scans(question, read, read.files), read.hot.rows.num_rows)
+        if kept is None:
+            return None
+        files = [file for file in read.files if file.path not in kept.paths]
+        beside = replace(read, files=files)
+        has_rows = bool(files) or read.hot.rows.num_rows > 0
+        views = _relation(question, beside) if has_rows else None
+        return await self.memory.laid_out(question, kept, views, _tables(question, beside))
 
     async def reading(self, question: Question) -> Read:
         """What a question reads, for several statements of one moment; no answer of before is looked for."""
@@ -155,26 +182,37 @@ async def _composed(question: Question, rows: list[dict[str, Any]], about: About
 
 def _laid_out(question: Question, read: Read, asked: Statement) -> tuple[Statement, dict[str, pa.Table]]:
     """A statement over relation `views` as a whole one, and the tables that it reads besides files."""
-    paths = [file.path for file in read.files]
-    removed = read.snapshot.removed_of(paths)
+    views = _relation(question, read)
+    return replace(
+        asked,
+        sql=f"WITH views AS NOT MATERIALIZED ({views.sql}) SELECT * FROM ({asked.sql}) AS answer",  # noqa: S608
+        parameters=(*views.parameters, *asked.parameters),
+    ), _tables(question, read)
+
+
+def _relation(question: Question, read: Read) -> Statement:
+    return relation(question, scans=_scans(question, read, read.files), has_hot_rows=read.hot.rows.num_rows > 0)
+
+
+def _tables(question: Question, read: Read) -> dict[str, pa.Table]:
+    removed = read.snapshot.removed_of([file.path for file in read.files])
     beside = {"hot": read.hot.rows, "removed": removed, "owned": read.hot.owned, "moved": read.hot.moved}
     tables = {name: table for name, table in beside.items() if table is not None}
     if question.pinned is not None:
         tables["pinned"] = _pinned(question.pinned)
-    laid = planning.scans(
+    return tables
+
+
+def _scans(question: Question, read: Read, files: Sequence[File]) -> list[Scan]:
+    removed = read.snapshot.removed_of([file.path for file in files])
+    return planning.scans(
         question,
-        read.files,
+        files,
         read.snapshot.columns,
         removed_from=frozenset() if removed is None else frozenset(removed["path"].unique().to_pylist()),
         owned_hours=() if read.hot.owned is None else sorted(set(read.hot.owned["hour"].to_pylist())),
         moved_before=None if read.hot.moved is None else read.hot.since_hour,
     )
-    views = relation(question, scans=laid, has_hot_rows=read.hot.rows.num_rows > 0)
-    return replace(
-        asked,
-        sql=f"WITH views AS NOT MATERIALIZED ({views.sql}) SELECT * FROM ({asked.sql}) AS answer",  # noqa: S608
-        parameters=(*views.parameters, *asked.parameters),
-    ), tables
 
 
 def _pinned(keys: tuple[tuple[str | None, ...], ...]) -> pa.Table:

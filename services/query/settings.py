@@ -47,6 +47,12 @@ class QuerySettings(AccountsSettings):
         le=1 << 40,
         description="of DuckDB, for all questions together; a question beyond it is refused",
     )
+    columns_bytes_max: int = pydantic.Field(
+        default=512 << 20,
+        ge=0,
+        le=1 << 40,
+        description="of columns of the warehouse that are kept in memory beside DuckDB's, those asked for last; 0: none",
+    )
     questions_max: int = pydantic.Field(default=4, ge=1, le=256, description="that DuckDB answers at a time")
     caller_questions_max: int = pydantic.Field(
         default=16, ge=1, le=10_000, description="of one caller that are answered or wait; others are refused (429)"

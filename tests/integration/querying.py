@@ -15,6 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 from deploy.local.postgres import Postgres as Server
 from services.finalizer.serving.database import Serving
 from services.query.answering import Answering
+from services.query.memory import Memory
+from services.query.rim.columns import Columns
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, kind_of
 from services.query.rim.single import SingleViews
@@ -80,23 +82,36 @@ class Installation:
 
     @asynccontextmanager
     async def answering(self, rows_max: int = 100_000) -> AsyncIterator[Answering]:
-        """What answers questions."""
+        """What answers questions, from files and Postgres alone."""
         async with self.sources(rows_max) as (answering, _):
             yield answering
 
     @asynccontextmanager
-    async def sources(self, rows_max: int = 100_000) -> AsyncIterator[tuple[Answering, SingleViews]]:
+    async def remembering(self, bytes_max: int = 1 << 30) -> AsyncIterator[tuple[Answering, Memory]]:
+        """What answers questions from columns in memory too, from the first row on, and keeps no answers."""
+        async with self.sources(columns=Columns(bytes_max), answers_max=0) as (answering, _):
+            assert answering.memory is not None
+            yield answering, answering.memory
+
+    @asynccontextmanager
+    async def sources(
+        self, rows_max: int = 100_000, *, columns: Columns | None = None, answers_max: int = 10
+    ) -> AsyncIterator[tuple[Answering, SingleViews]]:
         """What answers questions, and what finds single views."""
         postgres = Postgres(self.dsn, service="query", connections_max=2, seconds_max=60)
         await postgres.open()
         engine = Engine(self.folder, threads=1, memory_bytes_max=1 << 30, questions_max=1)
         table = ViewsTable(self.folder)
+        memory = None if columns is None else Memory(columns, engine, rows_min=1)
+        hot = HotDatabase(postgres, rows_max)
         try:
             yield (
-                Answering(table, HotDatabase(postgres, rows_max), engine, rows_max=10**9, answers_max=10),
+                Answering(table, hot, engine, rows_max=10**9, answers_max=answers_max, memory=memory),
                 SingleViews(postgres, engine, table, self.folder),
             )
         finally:
+            if memory is not None:
+                memory.close()
             engine.close()
             await postgres.close()
 

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -44,6 +45,59 @@ def expect_truth(
                     asking.expect(one, await answering.answer(one, way="sums"), views)
 
     asyncio.run(ask())
+
+
+def expect_truth_from_memory(installation: Installation, views: list[View], seed: int, questions: int) -> int:
+    """The same of questions that are answered from columns in memory where they can be; how many were."""
+    answered = 0
+
+    async def ask() -> None:
+        nonlocal answered
+        chance = random.Random(seed)
+        async with installation.remembering() as (answering, memory):
+            laid_out = memory.laid_out
+
+            async def counting(*given: Any) -> Any:
+                nonlocal answered
+                found = await laid_out(*given)
+                answered += found is not None
+                return found
+
+            memory.laid_out = counting  # type: ignore[method-assign]
+            for _ in range(questions):
+                one = asking.question(asking.asked(chance))
+                asking.expect(one, await answering.answer(one, way="views"), views)
+                await memory.read_all()
+                asking.expect(one, await answering.answer(one, way="views"), views)
+
+    asyncio.run(ask())
+    return answered
+
+
+def test_columns_in_memory_say_what_files_say_whatever_counts_elsewhere(installation: Installation) -> None:
+    chance = random.Random(21)
+    views = [a_view(chance, f"view-{number}") for number in range(600)]
+    installation.in_warehouse(views[:400])
+    installation.in_postgres(views)
+    installation.settle(before_hour=T0_MS // HOUR_MS + 30)
+    # Slices that Postgres owns are read from there, and files with such slices as they are.
+    expect_truth_from_memory(
+        installation, views[:400] + owned(views[400:], T0_MS // HOUR_MS + 30), seed=1, questions=30
+    )
+
+    installation.in_warehouse(views[400:])
+    installation.settle()
+    assert expect_truth_from_memory(installation, views, seed=2, questions=60) > 40
+
+    # Rows that were deleted from a file, and files that came since, are read beside what is kept.
+    installation.out_of_warehouse(views[:50])
+    later = [a_view(chance, f"later-{number}") for number in range(60)]
+    installation.in_warehouse(later)
+    assert expect_truth_from_memory(installation, [*views[50:], *later], seed=3, questions=60) > 20
+
+
+def owned(views: list[View], since_hour: int) -> list[View]:
+    return [view for view in views if counts_at(view) // HOUR_MS >= since_hour]
 
 
 def test_hot_rows_sums_and_the_warehouse_say_the_same(installation: Installation) -> None:

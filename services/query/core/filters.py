@@ -1,7 +1,7 @@
 """Filters: and, or and not over dimensions and numbers of views, as JSON in a parameter, and as SQL with placeholders."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -38,6 +38,13 @@ _DECODER: Final = msgspec.json.Decoder(Filter)
 
 #: How a statement names a dimension's value.
 Expression = Callable[[Dimension], str]
+
+
+class Codes(Protocol):
+    """Texts as numbers: of field `cdn`, `code_cdn` is the number, and table `values_cdn` says which text it is."""
+
+    def place(self, field: str, value: str) -> int | None:
+        """The number of a value; None where no view has it."""
 
 
 def parsed(text: str) -> Filter:
@@ -79,14 +86,17 @@ def numbers_of(one: Filter) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.number for node, _, _ in _walk(one, "#", 1) if node.number is not None))
 
 
-def sql_of(one: Filter, expression: Expression) -> tuple[str, list[Any]]:
-    """A checked filter as a condition that is true or false of every view, and its parameters in their order."""
-    return _sql(one, expression, is_negated=False)
+def sql_of(one: Filter, expression: Expression, codes: Codes | None = None) -> tuple[str, list[Any]]:
+    """A checked filter as a condition that is true or false of every view, and its parameters in their order.
+
+    With `codes`, stored texts are numbers.
+    """
+    return _sql(one, expression, codes, is_negated=False)
 
 
-def _sql(one: Filter, expression: Expression, *, is_negated: bool) -> tuple[str, list[Any]]:
+def _sql(one: Filter, expression: Expression, codes: Codes | None, *, is_negated: bool) -> tuple[str, list[Any]]:
     if one.none_of is not None:
-        condition, parameters = _sql(one.none_of, expression, is_negated=True)
+        condition, parameters = _sql(one.none_of, expression, codes, is_negated=True)
         return f"(NOT {condition})", parameters
     if one.number is not None:
         return _sql_of_number(one)
@@ -96,25 +106,34 @@ def _sql(one: Filter, expression: Expression, *, is_negated: bool) -> tuple[str,
         assert named is not None
         return f"coalesce(contains(lower({expression(named)}), lower(?)), false)", [one.contains]
     if one.dimension is not None:
-        return _sql_of_values(one, expression, is_negated=is_negated)
-    parts = [_sql(part, expression, is_negated=is_negated) for part in one.all_of or one.any_of or ()]
+        return _sql_of_values(one, expression, codes, is_negated=is_negated)
+    parts = [_sql(part, expression, codes, is_negated=is_negated) for part in one.all_of or one.any_of or ()]
     word = " AND " if one.all_of is not None else " OR "
     return f"({word.join(condition for condition, _ in parts)})", [value for _, values in parts for value in values]
 
 
-def _sql_of_values(one: Filter, expression: Expression, *, is_negated: bool) -> tuple[str, list[Any]]:
+def _sql_of_values(
+    one: Filter, expression: Expression, codes: Codes | None, *, is_negated: bool
+) -> tuple[str, list[Any]]:
     assert one.dimension is not None
     assert one.values is not None
     named = dimension(one.dimension)
     assert named is not None
-    known = [value for value in one.values if value is not None]
-    found = named.column if named.column and all(map(_is_plain, known)) else expression(named)
-    conditions = [f"{found} IS NULL"] if len(known) < len(one.values) else []
+    known: list[Any] = [value for value in one.values if value is not None]
+    has_unknown = len(known) < len(one.values)
+    if codes is not None and named.column:
+        found = f"code_{named.column}"
+        known = [place for value in known if (place := codes.place(named.column, value)) is not None]
+        if not known and not has_unknown:
+            return "false", []
+    else:
+        found = named.column if named.column and all(map(_is_plain, known)) else expression(named)
+    conditions = [f"{found} IS NULL"] if has_unknown else []
     if known:
         listed = f"{found} IN ({', '.join('?' * len(known))})"
         # Under a `not` an unknown value must be false, not null. Elsewhere null is as good, and files can be skipped by it.
         conditions.append(f"coalesce({listed}, false)" if is_negated else listed)
-    return f"({' OR '.join(conditions)})", list(known)
+    return f"({' OR '.join(conditions)})", known
 
 
 def _sql_of_number(one: Filter) -> tuple[str, list[Any]]:

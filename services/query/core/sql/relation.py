@@ -45,6 +45,11 @@ class Scan:
     has_owned: bool = False
     has_moved: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every row counts that is not marked as deleted in the file itself."""
+        return not (self.has_removed or self.has_owned or self.has_moved)
+
 
 def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
     listed = ["t.hour", "t.customer_id"]

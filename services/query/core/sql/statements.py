@@ -11,6 +11,7 @@ from typing import Any, Final
 from services.query.core import filters
 from services.query.core.calendar import HOUR_MS, WIDTHS_MS, Buckets
 from services.query.core.dimensions import Dimension, normal
+from services.query.core.filters import Codes
 from services.query.core.metrics import Part
 from services.query.core.question import Question
 from shared.measures import COUNTED_MS
@@ -61,15 +62,15 @@ def columns_of(question: Question) -> tuple[str, ...]:
     )
 
 
-def answering(question: Question) -> Statement:
-    """The statement over relation `views` that answers a question."""
+def answering(question: Question, codes: Codes | None = None) -> Statement:
+    """The statement over relation `views` that answers a question. With `codes`, it is one of `sql.coded`."""
     if question.shape == "distribution":
-        return _distribution(question)
+        return _distribution(question, codes)
     if not question.by:
-        return _ungrouped(question, "views", question.parts)
+        return _ungrouped(question, "views", question.parts, codes)
     if question.pinned is None and question.buckets is None and all(part.is_additive for part in question.parts):
-        return _ranked_sums(question, "views", question.parts)
-    return _ranked(question, "views", question.parts)
+        return _ranked_sums(question, "views", question.parts, codes)
+    return _ranked(question, "views", question.parts, codes)
 
 
 def adding_up(question: Question) -> Statement:
@@ -98,14 +99,14 @@ def value_of(question: Question, dimension: Dimension) -> str:
     return normal(f"custom_{keys_of(question).index(dimension.key)}")
 
 
-def conditions_of(question: Question) -> tuple[str, list[Any]]:
+def conditions_of(question: Question, codes: Codes | None = None) -> tuple[str, list[Any]]:
     """What holds of the views of relation `views` that a question is about, and its parameters."""
     conditions, parameters = ["true"], []
     if not question.range.is_of_hours:
         conditions.append(f"{_at(question)} >= ? AND {_at(question)} < ?")
         parameters += [question.range.from_ms, question.range.to_ms]
     if question.filter is not None:
-        condition, values = filters.sql_of(question.filter, lambda dimension: value_of(question, dimension))
+        condition, values = filters.sql_of(question.filter, lambda dimension: value_of(question, dimension), codes)
         conditions.append(condition)
         parameters += values
     return " AND ".join(conditions), parameters
@@ -131,8 +132,8 @@ def _aggregates(parts: Sequence[Part]) -> str:
     return ", ".join(f"{part.sql} AS {part.name}" for part in parts)
 
 
-def _ungrouped(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
-    where, parameters = conditions_of(question)
+def _ungrouped(question: Question, relation: str, parts: Sequence[Part], codes: Codes | None = None) -> Statement:
+    where, parameters = conditions_of(question, codes)
     names = tuple(part.name for part in parts)
     if question.buckets is None:
         return Statement(
@@ -148,20 +149,54 @@ def _ungrouped(question: Question, relation: str, parts: Sequence[Part]) -> Stat
     )
 
 
-def _groups(question: Question) -> tuple[str, str]:
-    """The dimensions as columns, and the names of these columns."""
-    found = [f"{value_of(question, dimension)} AS d{number}" for number, dimension in enumerate(question.by)]
-    return ", ".join(found), ", ".join(f"d{number}" for number in range(len(found)))
+@dataclass(frozen=True)
+class _Group:
+    """A dimension of a breakdown: column `name` is grouped by, column `text` is its value."""
+
+    dimension: Dimension
+    name: str
+    #: The table of the texts of its numbers; None where the value is a text itself.
+    values: str | None
+
+    @property
+    def text(self) -> str:
+        return f"text_{self.name}" if self.values else self.name
+
+    def stored(self, question: Question) -> str:
+        """What views are grouped by: of most texts what is stored, so that it is made normal once a group."""
+        return self.dimension.column or value_of(question, self.dimension) if not self.values else self.code
+
+    @property
+    def code(self) -> str:
+        return f"code_{self.dimension.column}"
 
 
-def _rank(question: Question) -> str:
+def _groups(question: Question, codes: Codes | None) -> list[_Group]:
+    return [
+        _Group(one, f"d{number}", f"values_{one.column}" if codes is not None and one.column else None)
+        for number, one in enumerate(question.by)
+    ]
+
+
+def _with_texts(relation: str, groups: Sequence[_Group]) -> str:
+    """The groups of a relation, with the texts of their numbers as columns of their own."""
+    coded = [one for one in groups if one.values]
+    texts = "".join(f", {one.values}_{one.name}.value AS {one.text}" for one in coded)
+    joined = " ".join(
+        f"LEFT JOIN {one.values} AS {one.values}_{one.name} ON {one.values}_{one.name}.code = a.{one.name}"
+        for one in coded
+    )
+    return f"(SELECT a.*{texts} FROM {relation} AS a {joined})"  # noqa: S608 - names of ours
+
+
+def _rank(question: Question, groups: Sequence[_Group]) -> str:
     """The rank of a group by its aggregates: 1 is first; unknown values of one dimension have a place of their own."""
     direction = "ASC" if question.is_ascending else "DESC"
     # Equal groups have an order too, so that an answer is always the same.
-    names = ", ".join(f"{name} NULLS FIRST" for name in _groups(question)[1].split(", "))
+    names = ", ".join(f"{one.text} NULLS FIRST" for one in groups)
     order = f"({question.order_by.sql}) {direction} NULLS LAST, views DESC, {names}"
     few = f"views < {question.views_min:d}"
-    alone = "d0 IS NULL" if len(question.by) == 1 else "false"
+    alone = f"{groups[0].text} IS NULL" if len(groups) == 1 else "false"
     ranked = f"row_number() OVER (PARTITION BY {alone}, {few} ORDER BY {order})"
     return (
         f"CASE WHEN {alone} THEN {UNKNOWN_RANK} WHEN {few} OR {ranked} > {question.limit:d} THEN {OTHER_RANK}"
@@ -169,71 +204,86 @@ def _rank(question: Question) -> str:
     )
 
 
-def _listed(names: str) -> str:
+def _listed(groups: Sequence[_Group]) -> str:
     """The values of a group that is listed; null for what is added up."""
-    return ", ".join(
-        f"CASE WHEN rank <> {OTHER_RANK} THEN any_value({name}) END AS {name}" for name in names.split(", ")
-    )
+    return ", ".join(f"CASE WHEN rank <> {OTHER_RANK} THEN any_value({one.text}) END AS {one.name}" for one in groups)
 
 
-def _ranked_sums(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
+def _ranked_sums(question: Question, relation: str, parts: Sequence[Part], codes: Codes | None = None) -> Statement:
     """Groups whose aggregates add up: one pass over views, the rest over groups.
 
     Views are grouped by what is stored: a text is cut once a group, not once a view.
     """
-    where, parameters = conditions_of(question)
-    names = [f"d{number}" for number in range(len(question.by))]
-    stored = [f"{dimension.column or value_of(question, dimension)} AS {name}" for dimension, name in _named(question)]
-    shown = [f"{normal(name) if dimension.column else name} AS {name}" for dimension, name in _named(question)]
-    listed, sums = ", ".join(names), ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
+    where, parameters = conditions_of(question, codes)
+    groups = _groups(question, codes)
+    stored = ", ".join(f"{one.stored(question)} AS {one.name}" for one in groups)
+    shown = ", ".join(
+        f"{one.text if one.values or not one.dimension.column else normal(one.name)} AS {one.name}" for one in groups
+    )
+    listed, sums = _names(groups), ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
+    partial = ", ".join(part.name for part in parts)
+    named = [replace(one, values=None) for one in groups]
     sql = f"""
         WITH apart AS (
             SELECT {listed}, {_aggregates(parts)}
-            FROM (SELECT *, {", ".join(stored)} FROM {relation} WHERE {where}) AS found GROUP BY {listed}
+            FROM (SELECT *, {stored} FROM {relation} WHERE {where}) AS found GROUP BY {listed}
         ), grouped AS (
-            SELECT {listed}, {sums} FROM (SELECT * REPLACE ({", ".join(shown)}) FROM apart) AS shown GROUP BY {listed}
-        ), ranked AS (SELECT *, {_rank(question)} AS rank FROM grouped)
-        SELECT rank, {_listed(listed)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
+            SELECT {listed}, {sums} FROM (SELECT {shown}, {partial} FROM {_with_texts("apart", groups)} AS texts) AS shown
+            GROUP BY {listed}
+        ), ranked AS (SELECT *, {_rank(question, named)} AS rank FROM grouped)
+        SELECT rank, {_listed(named)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
     """  # noqa: S608 - names of ours
-    columns = ("rank", *names, "groups", *(part.name for part in parts))
+    columns = ("rank", *(one.name for one in groups), "groups", *(part.name for part in parts))
     return Statement(sql, tuple(parameters), columns)
 
 
-def _named(question: Question) -> list[tuple[Dimension, str]]:
-    """The dimensions of a breakdown, and the columns that hold their values."""
-    return [(dimension, f"d{number}") for number, dimension in enumerate(question.by)]
+def _names(groups: Sequence[_Group]) -> str:
+    return ", ".join(one.name for one in groups)
 
 
-def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
+def _ranked(question: Question, relation: str, parts: Sequence[Part], codes: Codes | None = None) -> Statement:
     """Any aggregates: groups are ranked first, then every view is counted where its group belongs."""
-    groups, names = _groups(question)
-    where, parameters = conditions_of(question)
+    groups = _groups(question, codes)
+    names = _names(groups)
+    where, parameters = conditions_of(question, codes)
     ranking = {part.name for part in question.order_by.parts} | {question.parts[0].name}
     own = [part for part in parts if part.name in ranking]
     key = f", {bucket_key(question.buckets, _at(question))} AS bucket" if question.buckets else ""
-    ranked = f"SELECT *, {_rank(question)} AS rank FROM (SELECT {names}, {_aggregates(own)} FROM found GROUP BY {names}) AS g"  # noqa: S608
+    of_views = ", ".join(
+        f"{one.code if one.values else value_of(question, one.dimension)} AS {one.name}" for one in groups
+    )
+    grouped = _with_texts(f"(SELECT {names}, {_aggregates(own)} FROM found GROUP BY {names})", groups)  # noqa: S608
+    ranked = f"SELECT *, {_rank(question, groups)} AS rank FROM {grouped} AS g"  # noqa: S608
     if question.pinned is not None:
         rank = f"coalesce(p.rank, {OTHER_RANK})"
-        matching = " AND ".join(f"g.{name} IS NOT DISTINCT FROM p.{name}" for name in names.split(", "))
-        ranked = f"SELECT g.*, {rank} AS rank FROM (SELECT DISTINCT {names} FROM found) AS g LEFT JOIN pinned AS p ON {matching}"  # noqa: S608
-    same = " AND ".join(f"found.{name} IS NOT DISTINCT FROM ranked.{name}" for name in names.split(", "))
-    counted = (
-        f"count(DISTINCT ({names})) AS groups" if len(question.by) > 1 else "count(DISTINCT coalesce(d0, '')) AS groups"
-    )
+        matching = " AND ".join(f"g.{one.text} IS NOT DISTINCT FROM p.{one.name}" for one in groups)
+        distinct = _with_texts(f"(SELECT DISTINCT {names} FROM found)", groups)  # noqa: S608
+        ranked = f"SELECT g.*, {rank} AS rank FROM {distinct} AS g LEFT JOIN pinned AS p ON {matching}"  # noqa: S608
+    same = " AND ".join(f"found.{one.name} IS NOT DISTINCT FROM ranked.{one.name}" for one in groups)
+    texts = "".join(f", ranked.{one.text}" for one in groups if one.values)
+    counted = f"count(DISTINCT {f'({names})' if len(groups) > 1 else _never_null(groups[0], codes)}) AS groups"
     by_bucket, bucket = (", bucket", ("bucket",)) if question.buckets else ("", ())
     sql = f"""
-        WITH found AS MATERIALIZED (SELECT *, {groups}{key} FROM {relation} WHERE {where}),
+        WITH found AS MATERIALIZED (SELECT *, {of_views}{key} FROM {relation} WHERE {where}),
         ranked AS MATERIALIZED ({ranked}),
-        placed AS (SELECT found.*, ranked.rank FROM found JOIN ranked ON {same})
-        SELECT rank{by_bucket}, {_listed(names)}, {counted}, {_aggregates(parts)} FROM placed GROUP BY rank{by_bucket}
+        placed AS (SELECT found.*, ranked.rank{texts} FROM found JOIN ranked ON {same})
+        SELECT rank{by_bucket}, {_listed(groups)}, {counted}, {_aggregates(parts)} FROM placed GROUP BY rank{by_bucket}
     """  # noqa: S608 - names of ours
-    columns = ("rank", *bucket, *names.split(", "), "groups", *(part.name for part in parts))
+    columns = ("rank", *bucket, *(one.name for one in groups), "groups", *(part.name for part in parts))
     return Statement(sql, tuple(parameters), columns)
 
 
-def _distribution(question: Question) -> Statement:
+def _never_null(group: _Group, codes: Codes | None) -> str:
+    """A group's value, where an unknown one counts as an empty text does."""
+    if codes is None or not group.values or group.dimension.column is None:
+        return f"coalesce({group.name}, '')"
+    empty = codes.place(group.dimension.column, "")
+    return f"coalesce({group.name}::INTEGER, {-1 if empty is None else empty:d})"
+
+
+def _distribution(question: Question, codes: Codes | None) -> Statement:
     """How many views have a value in each bucket of `shared.statistics.histogram`."""
-    where, parameters = conditions_of(question)
+    where, parameters = conditions_of(question, codes)
     field = question.field
     bucket = (
         f"CASE WHEN {field} > 0 THEN CAST(floor(ln({field}::double) / {_LOG}) AS integer) ELSE {BUCKET_OF_ZERO} END"
