@@ -164,7 +164,9 @@ def create(broker: Broker, name: ProfileName) -> None:
 
 def fill(broker: Broker, views: int, partitions: int) -> int:
     """Commits the rows of open views to the changelog, of each a number of beacons folded; returns the bytes of a view's rows."""
-    application = video_views.application(FinishRules(**dict.fromkeys(("silent_ms", "paused_ms"), DAY_MS)))
+    application = video_views.application(
+        FinishRules(**dict.fromkeys(("silent_ms", "paused_ms", "live_silence_ms"), DAY_MS))
+    )
     core = Core(application, 0, MemoryStore())
     now_ms = time.time_ns() // 1_000_000
     key = view_key("acme", _ID)

@@ -33,6 +33,7 @@ _OPERATIONS: Final = {
     "Create": AclOperation.CREATE,
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    "Alter": AclOperation.ALTER,
     "AlterConfigs": AclOperation.ALTER_CONFIGS,
 }
 _ROW: Final = re.compile(

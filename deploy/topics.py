@@ -20,7 +20,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from deploy import growing
+from deploy.growing import command as growing
 from services.rim.kafka.connection import (
     MIN_INSYNC,
     VERIFIED_SETTINGS,

@@ -189,7 +189,10 @@ PROCESSOR_TABLE_BYTES: Final = Metric(
     "playhead_processor_table_bytes", "gauge", "Bytes of their keys and values.", ("topic",)
 )
 PROCESSOR_TIMERS_DUE: Final = Metric(
-    "playhead_processor_timers_due", "gauge", "Timers that are due and wait for the next checkpoint.", ("partition",)
+    "playhead_processor_timers_due",
+    "gauge",
+    "Timers that are due and wait for the next checkpoint, 10,000 at most.",
+    ("partition",),
 )
 PROCESSOR_RESTORE_LEFT_RECORDS: Final = Metric(
     "playhead_processor_restore_left_records", "gauge", "Changelog records still to be replayed.", ("partition",)

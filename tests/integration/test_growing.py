@@ -4,18 +4,22 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import uuid
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from deploy.topics import main as topics_command
 from services.processor.applications.video_views.live.division import SUMS
 from services.processor.catalogue import APPLICATIONS
-from services.processor.runtime.growing import read
+from services.processor.engine.state.rows import Meta
+from services.processor.runtime.state.copies import copied
 from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from tests.integration.failing import Scene
-from tests.integration.feed import PARTITIONS
+from tests.integration.feed import PARTITIONS, Feed
 from tests.integration.slots import ROOT, wait_until
 
 pytestmark = pytest.mark.integration
@@ -24,15 +28,21 @@ WANTED = 2 * PARTITIONS
 GROWN = str(WANTED)
 
 
-def grow(scene: Scene, *arguments: str, crash_at: str = "") -> tuple[int, str]:
+def command(*arguments: str, wanted: int = WANTED, topic: str = "beacons") -> list[str]:
+    return [sys.executable, "-m", "deploy.topics", "grow", topic, str(wanted), "--processes", "1", *arguments]
+
+
+def environ(scene: Scene, crash_at: str = "") -> dict[str, str]:
+    given = {**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap, "PLAYHEAD_LOG_LEVEL": "error"}
+    return given | ({"PROCESSOR_CRASH_AT": crash_at} if crash_at else {})
+
+
+def grow(scene: Scene, *arguments: str, crash_at: str = "", topic: str = "beacons") -> tuple[int, str]:
     """The exit code of the command (negative: the signal's number), with what it printed."""
-    environ = {**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap, "PLAYHEAD_LOG_LEVEL": "error"}
-    if crash_at:
-        environ["PROCESSOR_CRASH_AT"] = crash_at
     ran = subprocess.run(
-        [sys.executable, "-m", "deploy.topics", "grow", "beacons", str(WANTED), *arguments],
+        command(*arguments, topic=topic),
         cwd=ROOT,
-        env=environ,
+        env=environ(scene, crash_at),
         capture_output=True,
         text=True,
         timeout=120,
@@ -41,19 +51,69 @@ def grow(scene: Scene, *arguments: str, crash_at: str = "") -> tuple[int, str]:
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def counts(scene: Scene) -> set[int]:
+class Growth:
+    """The command, running; what it prints is read as it comes."""
+
+    def __init__(self, scene: Scene, *arguments: str, crash_at: str = "") -> None:
+        self._process = subprocess.Popen(
+            command(*arguments),
+            cwd=ROOT,
+            env=environ(scene, crash_at),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.said = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as said:
+            for line in said:
+                self.said += line
+
+    def until(self, words: str) -> None:
+        wait_until(lambda: words in self.said or not self._reader.is_alive(), f"it says {words!r}", 120)
+        assert words in self.said, self.said
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(60)
+        self._reader.join(60)
+
+    def ended(self) -> int:
+        code = self._process.wait(120)
+        self._reader.join(60)
+        return code
+
+
+def counts(scene: Scene) -> tuple[int, ...]:
     """How many partitions the topics that grow together have."""
     found = AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=10).topics
-    return {len(found[topic.name].partitions) for topic in (topics.BEACONS, topics.VIDEO_VIEWS_CHANGELOG)}
+    return tuple(len(found[topic.name].partitions) for topic in (topics.BEACONS, topics.VIDEO_VIEWS_CHANGELOG))
+
+
+def load(scene: Scene) -> Feed:
+    """More views under way, by the former number of partitions."""
+    feed = scene.feed(views=60, seconds=15)
+    wait_until(lambda: sum(feed.sent.values()) > 100, "there is load")
+    return feed
+
+
+def rows_of(scene: Scene, partition: int) -> tuple[dict[bytes, bytes], Meta | None]:
+    """The committed rows of a partition, with its position."""
+    settings = Settings(kafka_bootstrap=scene.bootstrap)
+    application = APPLICATIONS["video_views"]({})
+    with copied(settings, application, partition, scene.folder / f"copy-{uuid.uuid4().hex}") as copy:
+        return dict(copy.rows()), copy.meta
 
 
 def rows_are_at_home(scene: Scene) -> int:
     """Asserts that each row of the changelog is in its key's partition alone; how many there are."""
-    settings = Settings(kafka_bootstrap=scene.bootstrap)
-    application = APPLICATIONS["video_views"]({})
     seen: set[bytes] = set()
     for partition in range(WANTED):
-        rows, meta = read(settings, application, partition)
+        rows, meta = rows_of(scene, partition)
         assert meta is None or meta.partitions == WANTED
         own = {key for key in rows if key[0] not in SUMS}
         assert all(partition_of(key[1:], WANTED) == partition for key in own)
@@ -62,19 +122,43 @@ def rows_are_at_home(scene: Scene) -> int:
     return len(seen)
 
 
+def test_state_is_copied_while_slots_work_and_an_end_of_that_changes_nothing(scene: Scene) -> None:
+    slot = scene.started()
+    load(scene)
+    code, said = grow(scene, "--dry-run")
+    assert (code, "1 at work, to be stopped once the state is copied" in said) == (0, True), said
+    assert counts(scene) == (PARTITIONS, PARTITIONS)
+
+    # Kills of the command, of a process of it and of the slot.
+    code, said = grow(scene, crash_at="grow_copying:2")
+    assert (code, "was killed; run it again" in said) == (1, True), said
+    assert counts(scene) == (PARTITIONS, WANTED)
+    killed = Growth(scene, "--processes", "2")
+    killed.until("now stop all slots")
+    # What was copied changes.
+    load(scene)
+    killed.kill()
+    slot.kill()
+    slot.start()
+    wait_until(slot.is_ready, "it works with a changelog that has grown alone")
+    code, said = grow(scene, "--wait", "0")
+    assert (code, "is at work, and nothing has grown: stop its slots" in said) == (1, True), said
+    assert all(not rows_of(scene, partition)[0] for partition in range(PARTITIONS, WANTED)), "copies are deleted"
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
 def test_partitions_grow_under_load_through_kills_at_each_step(scene: Scene) -> None:
     slot = scene.started()
     # Produced by the former number of partitions, before and during the growth.
-    feed = scene.feed(views=120, seconds=15)
-    wait_until(lambda: sum(feed.sent.values()) > 100, "there is load")
-    code, said = grow(scene, "--dry-run")
-    assert (code, "is at work: stop its slots" in said) == (1, True), said
+    load(scene)
+    raising = Growth(scene, crash_at="grow_raised")
+    raising.until("now stop all slots")
+    feed = load(scene)
     slot.kill()
     assert feed.is_alive(), "views have beacons before and after"
-    assert counts(scene) == {PARTITIONS}
-
-    assert grow(scene, crash_at="grow_raised")[0] == -signal.SIGKILL
-    assert counts(scene) == {WANTED}
+    assert raising.ended() == -signal.SIGKILL
+    assert counts(scene) == (WANTED, WANTED)
     # As after `kafka-topics --alter`: each refusal names the command.
     slot.start()
     assert slot.ended() == 3
@@ -84,8 +168,8 @@ def test_partitions_grow_under_load_through_kills_at_each_step(scene: Scene) -> 
     assert early.ended() == 1
     assert f"python -m deploy.topics grow beacons {WANTED}" in early.last_line()
     for step in ("grow_produced:2", "grow_moved"):
-        code, said = grow(scene, "--processes", "1", crash_at=step)
-        assert code == -signal.SIGKILL, (step, said)
+        code, said = grow(scene, crash_at=step)
+        assert (code, "was killed; run it again" in said) == (1, True), (step, said)
     code, said = grow(scene)
     assert code == 0, said
     assert rows_are_at_home(scene) > 0
@@ -102,3 +186,22 @@ def test_partitions_grow_under_load_through_kills_at_each_step(scene: Scene) -> 
     scene.expect_truth()
     assert slot.terminate() == 0
     assert rows_are_at_home(scene) > 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        ("spans", "traces: its traces end by event time"),
+        ("api_calls", "api_baselines: its windows go by event time"),
+        ("user_commands", "users: its state names the offsets"),
+        ("recordings", "recordings: its state names the offsets"),
+        ("live", "alerts: topic alert_rules is compacted"),
+        ("views", "views is no input of an application. What can grow: beacons"),
+    ],
+)
+def test_what_cannot_grow_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], topic: str, why: str
+) -> None:
+    monkeypatch.setenv("PLAYHEAD_KAFKA_BOOTSTRAP", "127.0.0.1:1")
+    assert topics_command(["grow", topic, "16"]) == 1
+    assert why in capsys.readouterr().err

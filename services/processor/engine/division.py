@@ -40,40 +40,62 @@ def targets_of(partition: int, former: int, partitions: int) -> range:
     return range(partition + former, partitions, former)
 
 
-def divide(
-    application: Application, rows: Mapping[bytes, bytes], meta: Meta, *, partition: int, former: int, partitions: int
-) -> Divided:
-    """Divides the committed rows of a partition of `former` among `partitions`. Raises `CannotGrow`; `NewerFormat`.
+class Division:
+    """What the rows of a partition of `former` become among `partitions`, change by change as its changelog has them.
 
     Rows of a key that is not the partition's own (its records were produced to another partition than that of their key) stay.
     """
-    growth = application.growth
-    if growth is None:
-        raise CannotGrow(f"{application.name} has state that cannot be divided")
-    targets = targets_of(partition, former, partitions)
-    application.row_formats(meta)
-    specs = {spec.id: spec for spec in application.stores}
-    moved: dict[int, dict[bytes, bytes]] = {target: {} for target in targets}
-    sums = {}
-    for key, row in rows.items():
-        store_id = key[0]
-        if store_id in growth.sums:
-            sums[key] = row
-            continue
-        of_record = (
-            record_key_of(key) if store_id == QUARANTINE_STORE_ID else growth.record_key_of(specs[store_id], key[1:])
-        )
+
+    def __init__(self, application: Application, *, partition: int, former: int, partitions: int) -> None:
+        """Raises `CannotGrow`."""
+        if application.growth is None:
+            raise CannotGrow(f"{application.name} has state that cannot be divided")
+        self._growth = application.growth
+        self._application = application
+        self._partition = partition
+        self._partitions = partitions
+        self.targets = targets_of(partition, former, partitions)
+        self._specs = {spec.id: spec for spec in application.stores}
+        self._moved: dict[int, dict[bytes, bytes]] = {target: {} for target in self.targets}
+        self._sums: dict[bytes, bytes] = {}
+
+    def is_sum(self, key: bytes) -> bool:
+        """Whether a row is a sum over the others."""
+        return key[0] in self._growth.sums
+
+    def take(self, key: bytes, row: bytes | None) -> int | None:
+        """Takes a committed row, None where it was deleted. The new partition that the row moves to; None for one that stays."""
+        if self.is_sum(key):
+            _put(self._sums, key, row)
+            return None
+        if key[0] == QUARANTINE_STORE_ID:
+            of_record = record_key_of(key)
+        else:
+            of_record = self._growth.record_key_of(self._specs[key[0]], key[1:])
         # Not the remembering one: each key comes a few times, and there are a million.
-        home = partition_of.__wrapped__(of_record, partitions)
-        if home in targets:
-            moved[home][key] = row
-    divided = growth.divide_sums(sums, moved)
-    changes: dict[int, dict[bytes, bytes | None]] = {partition: {}}
-    for target in targets:
-        changes[partition].update(dict.fromkeys(moved[target]))
-        changes[target] = {**moved[target], **divided.moved.get(target, {})}
-    changes[partition].update(divided.stays)
-    return Divided(changes, _metas(meta, partition, partitions, changes, divided.tallies))
+        home = partition_of.__wrapped__(of_record, self._partitions)
+        if home not in self.targets:
+            return None
+        _put(self._moved[home], key, row)
+        return home
+
+    def divided(self, meta: Meta) -> Divided:
+        """The whole division of what was taken up to this position. Raises `NewerFormat`."""
+        self._application.row_formats(meta)
+        divided = self._growth.divide_sums(self._sums, self._moved)
+        changes: dict[int, dict[bytes, bytes | None]] = {self._partition: {}}
+        for target, rows in self._moved.items():
+            changes[self._partition].update(dict.fromkeys(rows))
+            changes[target] = {**rows, **divided.moved.get(target, {})}
+        changes[self._partition].update(divided.stays)
+        return Divided(changes, _metas(meta, self._partition, self._partitions, changes, divided.tallies))
+
+
+def _put(rows: dict[bytes, bytes], key: bytes, row: bytes | None) -> None:
+    if row is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = row
 
 
 def _metas(

@@ -1,8 +1,9 @@
-"""Growing: moves the state of an application whose topics have more partitions now. The slots are stopped meanwhile.
+"""Growing: moves the state of an application to more partitions. Slots work while it is copied, and are stopped for the rest.
 
-A partition's rows move in one transaction of its own producer id: the rows that leave are deleted in its changelog and written to
-those of the new partitions, each with a position that says among how many partitions the state is divided now. So a crash at any
-time leaves each partition as it was, or done, and the next run does the rest. Nothing else is noted anywhere.
+What a partition's rows become is copied to the new partitions' changelogs as the slots commit it. Without a position these copies
+mean nothing to anyone. Once the slots are stopped, one transaction of the partition's own producer id writes what has changed
+since, deletes the rows that have left, and gives each partition a position that says among how many the state is divided now. So a
+crash at any time leaves each partition as it was, or done, and the next run does the rest. Nothing else is noted anywhere.
 """
 
 import time
@@ -10,14 +11,15 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import structlog
-from confluent_kafka import KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from services.processor.engine.application.application import Application
-from services.processor.engine.division import CannotGrow, divide, targets_of
+from services.processor.engine.division import CannotGrow, Division, targets_of
 from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer, partition_producer
 from services.processor.runtime.kafka.metas import last_meta
-from services.processor.runtime.kafka.reading import ReadingFailed, ends
+from services.processor.runtime.kafka.reading import ReadingFailed, ends, to_the_end
+from services.processor.runtime.partition.changelog import uncommitted_ends
 from services.processor.runtime.plan import first_partitions
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
@@ -28,16 +30,22 @@ log = structlog.get_logger(__name__)
 TRANSACTION_MS_MAX: Final = 600_000
 _INIT_SECONDS_MAX: Final = 30.0
 _COMMIT_SECONDS_MAX: Final = 120.0
+_DECIDED_SECONDS_MAX: Final = 30.0
+_RETRY_SECONDS: Final = 0.2
 _BATCH_RECORDS_MAX: Final = 10_000
+_POLL_SECONDS: Final = 0.05
 _NO_PROGRESS_SECONDS_MAX: Final = 30.0
+
+#: By new partition, the rows that changed; None: deleted.
+Changes = dict[int, dict[bytes, bytes | None]]
 
 
 class Moved(NamedTuple):
-    """What was done with a partition: rows that moved, and rows that it had. Zeros where it was done already."""
+    """What was done with a partition: rows that have left it, and those written once the slots were stopped, in these seconds."""
 
     partition: int
     rows: int
-    of_rows: int
+    late_rows: int
     seconds: float
 
 
@@ -66,96 +74,203 @@ def sources(settings: Settings, application: Application, present: int, partitio
     return found
 
 
-def move(
-    settings: Settings, application: Application, partition: int, partitions: int, crash_points: CrashPoints
-) -> Moved:
-    """Divides the state of one partition among `partitions`, at once or not at all.
+class Source:
+    """A partition whose state is to be divided. `copy` once, `follow` while slots work, `move` once they are stopped.
 
-    Raises `CannotGrow`, `ReadingFailed`, `KafkaException`, `NewerFormat`.
-
-    1. Fence the partition and its new ones: no slot commits to them, and no transaction is open. A crash: nothing was written.
-    2. Read the changelog to its end. A crash: as before.
-    3. Produce everything in one transaction. A crash leaves it open; the next run's fence aborts it.
-    4. Commit. A crash after it: the position says that this partition is done.
+    All raise `CannotGrow`, `ReadingFailed`, `KafkaException`, `NewerFormat`. Two runs at the same time do no harm: the copies are
+    written by the producer id of the first new partition, which the later run takes from the former one, and `move` makes sure that
+    it still has that id before it commits.
     """
-    began = time.monotonic()
-    first = first_partitions(settings, application)
-    producer = _fenced(settings, application, partition)
-    rows, meta = read(settings, application, partition)
-    if meta is None or (former := meta.partitions or first) == partitions:
-        return Moved(partition, 0, 0, 0.0)
-    for target in targets_of(partition, former, partitions):
-        _fenced(settings, application, target)
-        if last_meta(settings, application, target) is not None:
-            raise CannotGrow(f"partition {target} has state of its own")
-    divided = divide(application, rows, meta, partition=partition, former=former, partitions=partitions)
-    producer.begin_transaction()
-    for number, changes in divided.rows.items():
-        _produce(producer, application, number, changes.items())
-        crash_points.reach("grow_produced")
-        # Last: what comes after a position is not in it.
-        _produce(producer, application, number, [(META_KEY, encode_meta(divided.metas[number]))])
-    producer.commit_transaction(_COMMIT_SECONDS_MAX)
-    crash_points.reach("grow_moved")
-    moved = sum(row is None for row in divided.rows[partition].values())
-    done = Moved(partition, moved, len(rows), time.monotonic() - began)
-    log.info("partition_divided", partition=partition, rows_moved=moved, rows=len(rows), seconds=round(done.seconds, 3))
-    return done
 
+    def __init__(
+        self, settings: Settings, application: Application, partition: int, partitions: int, crash_points: CrashPoints
+    ) -> None:
+        self._settings = settings
+        self._application = application
+        self.partition = partition
+        self._crash_points = crash_points
+        meta = last_meta(settings, application, partition)
+        former = first_partitions(settings, application) if meta is None else meta.partitions
+        self._division = Division(
+            application,
+            partition=partition,
+            former=former or first_partitions(settings, application),
+            partitions=partitions,
+        )
+        self._meta: Meta | None = None
+        self._consumer = changelog_consumer(settings, application, partition, "read_committed")
+        self._at = TopicPartition(application.changelog.name, partition)
+        self._position = 0
+        self._copier: Producer | None = None
 
-def read(settings: Settings, application: Application, partition: int) -> tuple[dict[bytes, bytes], Meta | None]:
-    """The committed rows of a partition and its position. No transaction may be open."""
-    consumer = changelog_consumer(settings, application, partition, "read_committed")
-    try:
-        at = TopicPartition(application.changelog.name, partition)
-        low, end = ends(consumer, at)
-        at.offset = low
-        consumer.assign([at])
-        rows: dict[bytes, bytes] = {}
-        newest: bytes | None = None
-        position, deadline = low, time.monotonic() + _NO_PROGRESS_SECONDS_MAX
-        while position < end:
-            messages = consumer.consume(_BATCH_RECORDS_MAX, 0.05)
-            if messages:
+    # While slots work.
+
+    def copy(self, *, is_silent: bool) -> int:
+        """Copies what moves, as it is committed now; the rows. `is_silent`: no slot works, so none is fenced by mistake.
+
+        1. Fence an earlier run. A crash: nothing was written.
+        2. Delete what it copied: keys may have gone since. First all its transactions end, and none has moved the state.
+        3. Copy. A crash leaves copies without a position; the next run deletes them.
+        """
+        if is_silent:
+            self._fenced(self.partition)
+        first, *others = self._division.targets
+        self._copier = self._fenced(first)
+        for other in others:
+            self._fenced(other)
+        for target in self._division.targets:
+            self._empty(target)
+        self._position, _ = ends(self._consumer, self._at)
+        self._consumer.assign([TopicPartition(self._at.topic, self.partition, self._position)])
+        return self._to_the_end(self._send)
+
+    def follow(self) -> int:
+        """Copies what was committed since."""
+        return self._send(self._take())
+
+    def forget(self) -> None:
+        """Deletes the copies: the partitions do not grow after all."""
+        for target in self._division.targets:
+            self._empty(target)
+
+    def _empty(self, target: int) -> None:
+        """Deletes copies of an earlier run. Never a state: a partition with a position has one."""
+        consumer = changelog_consumer(self._settings, self._application, target, "read_committed")
+        try:
+            self._await_decided(consumer, target)
+            found: set[bytes] = set()
+            for message in to_the_end(consumer, TopicPartition(self._at.topic, target)):
+                key = message.key() or b""
+                if key == META_KEY:
+                    raise CannotGrow(f"partition {target} has state of its own")
+                if message.value() is None:
+                    found.discard(key)
+                else:
+                    found.add(key)
+        finally:
+            consumer.close()
+        self._send({target: dict.fromkeys(found)})
+
+    def _await_decided(self, consumer: Consumer, target: int) -> None:
+        """Returns once no transaction is open that has begun before: a position that it wrote is found then."""
+        _, end = uncommitted_ends(self._settings, self._application, target)
+        deadline = time.monotonic() + _DECIDED_SECONDS_MAX
+        while ends(consumer, TopicPartition(self._at.topic, target))[1] < end:
+            if time.monotonic() >= deadline:
+                raise CannotGrow(f"a transaction is open in partition {target}")
+            time.sleep(_RETRY_SECONDS)
+
+    def _to_the_end(self, use: Callable[[Changes], int]) -> int:
+        """Gives all up to the changelog's present end to `use`; the sum of its answers."""
+        total = 0
+        _, end = ends(self._consumer, self._at)
+        deadline = time.monotonic() + _NO_PROGRESS_SECONDS_MAX
+        while self._position < end:
+            before = self._position
+            total += use(self._take())
+            if self._position > before:
                 deadline = time.monotonic() + _NO_PROGRESS_SECONDS_MAX
             elif time.monotonic() > deadline:
-                raise ReadingFailed(f"no progress at offset {position} of {at.topic}/{partition}")
-            for message in messages:
-                error = message.error()
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise ReadingFailed(f"{at.topic}/{partition}: {error.str()}")
-                position = (message.offset() or 0) + (error is None)
-                if error is not None:
-                    continue
-                key, value = message.key(), message.value()
-                if key == META_KEY:
-                    newest = value
-                elif key is not None and value is not None:
-                    rows[key] = value
-                elif key is not None:
-                    rows.pop(key, None)
-        return rows, None if newest is None else decode_meta(newest)
-    finally:
-        consumer.close()
+                raise ReadingFailed(f"no progress at offset {self._position} of {self._at.topic}/{self.partition}")
+        return total
 
+    def _take(self) -> Changes:
+        """Takes what the changelog has, for a moment."""
+        changes: Changes = {target: {} for target in self._division.targets}
+        for message in self._consumer.consume(_BATCH_RECORDS_MAX, _POLL_SECONDS):
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise ReadingFailed(f"{self._at.topic}/{self.partition}: {error.str()}")
+            self._position = (message.offset() or 0) + (error is None)
+            if error is not None:
+                continue
+            key, row = message.key() or b"", message.value()
+            if key == META_KEY:
+                self._meta = None if row is None else decode_meta(row)
+                continue
+            target = self._division.take(key, row)
+            if target is not None:
+                changes[target][key] = row
+        return changes
 
-def _fenced(settings: Settings, application: Application, partition: int) -> Producer:
-    producer = partition_producer(settings, application, partition, transaction_ms_max=TRANSACTION_MS_MAX)
-    producer.init_transactions(_INIT_SECONDS_MAX)
-    return producer
+    def _send(self, changes: Changes) -> int:
+        sent = sum(map(len, changes.values()))
+        if sent and self._copier is not None:
+            self._copier.begin_transaction()
+            for target, rows in changes.items():
+                self._produce(self._copier, target, rows.items())
+            self._crash_points.reach("grow_copying")
+            self._copier.commit_transaction(_COMMIT_SECONDS_MAX)
+        return sent
 
+    # Once they are stopped.
 
-def _produce(
-    producer: Producer, application: Application, partition: int, rows: Iterable[tuple[bytes, bytes | None]]
-) -> None:
-    produce: Callable[..., None] = producer.produce
-    topic = application.changelog.name
-    for key, value in rows:
-        while True:
-            try:
-                # A record that is not delivered fails the commit.
-                produce(topic, value, key, partition)
-            except BufferError:
-                producer.poll(0.05)
-            else:
-                break
+    def move(self) -> Moved:
+        """Divides the state, at once or not at all.
+
+        1. Fence the partition: no slot commits to it any more, and no transaction is open. A crash: as after `copy`.
+        2. Read the changelog to its end. A crash: as before.
+        3. Produce everything in one transaction. A crash leaves it open; the next run's fence aborts it.
+        4. Make sure that no other run has begun: one that begins later waits for this transaction to end.
+        5. Commit. A crash after it: the position says that this partition is done.
+        """
+        began = time.monotonic()
+        producer = self._fenced(self.partition)
+        late: Changes = {target: {} for target in self._division.targets}
+
+        def keep(changes: Changes) -> int:
+            for target, rows in changes.items():
+                late[target].update(rows)
+            return sum(map(len, changes.values()))
+
+        late_rows = self._to_the_end(keep)
+        if self._meta is None or self._copier is None:
+            raise CannotGrow(f"partition {self.partition} has no position any more")
+        divided = self._division.divided(self._meta)
+        producer.begin_transaction()
+        leaving = divided.rows[self.partition]
+        self._produce(producer, self.partition, leaving.items())
+        for target in self._division.targets:
+            sums = {key: row for key, row in divided.rows[target].items() if self._division.is_sum(key)}
+            self._produce(producer, target, (late[target] | sums).items())
+            self._crash_points.reach("grow_produced")
+        if producer.flush(_COMMIT_SECONDS_MAX):
+            raise ReadingFailed(f"rows of partition {self.partition} were not acknowledged in time")
+        self._claim(self._copier)
+        # Last: what comes after a position is not in it.
+        for number, meta in divided.metas.items():
+            self._produce(producer, number, [(META_KEY, encode_meta(meta))])
+        producer.commit_transaction(_COMMIT_SECONDS_MAX)
+        self._crash_points.reach("grow_moved")
+        rows = sum(row is None for row in leaving.values())
+        done = Moved(self.partition, rows, late_rows, round(time.monotonic() - began, 3))
+        log.info("partition_divided", **done._asdict())
+        return done
+
+    def _claim(self, copier: Producer) -> None:
+        """Commits with the copier's producer id; it fails when another run has taken that. What it writes, no store has: a deletion
+        of the empty key."""
+        nothing = bytes([self._application.stores[0].id])
+        copier.begin_transaction()
+        self._produce(copier, self._division.targets[0], [(nothing, None)])
+        copier.commit_transaction(_COMMIT_SECONDS_MAX)
+
+    def _fenced(self, partition: int) -> Producer:
+        producer = partition_producer(
+            self._settings, self._application, partition, transaction_ms_max=TRANSACTION_MS_MAX
+        )
+        producer.init_transactions(_INIT_SECONDS_MAX)
+        return producer
+
+    def _produce(self, producer: Producer, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        produce: Callable[..., None] = producer.produce
+        topic = self._application.changelog.name
+        for key, value in rows:
+            while True:
+                try:
+                    # A record that is not delivered fails the commit.
+                    produce(topic, value, key, partition)
+                except BufferError:
+                    producer.poll(0.05)
+                else:
+                    break

@@ -39,8 +39,9 @@ CrashPoint = Literal[
     "fenced",
     "replaying",
     "position_noted",
-    # Processor, in a growth (`runtime.growing`): topics have grown; in the transaction of a partition, after rows were produced
-    # and after it.
+    # Processor, in a growth (`runtime.growing`): in a transaction that copies rows; topics have grown; in the transaction of a
+    # partition, after rows were produced and after it.
+    "grow_copying",
     "grow_raised",
     "grow_produced",
     "grow_moved",

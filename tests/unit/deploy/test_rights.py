@@ -11,7 +11,17 @@ from shared import topics
 
 APPLICATION_NAMES = tuple(APPLICATIONS)
 #: Users that are no application of the processor; `topics` makes topics and neither reads nor writes any.
-OTHERS = ("collector", "finalizer", "serving", "dashboard", "webhooks", "notifications", "operator", "topics")
+OTHERS = (
+    "collector",
+    "finalizer",
+    "serving",
+    "dashboard",
+    "webhooks",
+    "notifications",
+    "operator",
+    "topics",
+    "growing",
+)
 
 
 def allowed(user: str, operation: str) -> set[str]:
@@ -41,8 +51,8 @@ def test_every_row_of_the_table_is_read() -> None:
 @pytest.mark.parametrize("topic", topics.ALL, ids=lambda topic: topic.name)
 def test_a_topic_is_written_by_its_owners_and_nobody_else(topic: topics.Topic) -> None:
     writers = {user for user in (*APPLICATION_NAMES, *OTHERS) if topic.name in allowed(user, "Write")}
-    # Operators give rejected records back to the inputs.
-    assert writers - {"operator"} == owners(topic.owner) - {"operator"}
+    # Operators give rejected records back to the inputs, and who grows partitions moves their state.
+    assert writers - {"operator", "growing"} == owners(topic.owner) - {"operator"}
 
 
 @pytest.mark.parametrize("name", APPLICATION_NAMES)
@@ -51,7 +61,9 @@ def test_an_application_may_use_its_topics_and_no_others(name: str) -> None:
     inputs, outputs = ({topic.name for topic in some} for some in (application.inputs, application.outputs))
     both = {application.changelog.name, topics.PRESENCE.name}
     assert allowed(name, "Read") == inputs | both
-    assert allowed(name, "Write") == outputs | both
+    # What has grown is handed on.
+    handed_on = inputs if application.growth is not None else set()
+    assert allowed(name, "Write") == outputs | both | handed_on
     assert allowed(name, "DescribeConfigs") == inputs | outputs | both
     # Its groups and its producers' ids begin with its name.
     others = [right for right in documented() if right.user == name and right.resource != "topic"]
@@ -75,6 +87,12 @@ def test_an_operator_may_redrive_each_application_and_do_nothing_else() -> None:
             Right("operator", "transactional id", f"{name}.redrive", "Write"),
         )
     }
+
+
+def test_who_grows_partitions_may_write_the_state_of_what_can_grow_and_nothing_else() -> None:
+    growable = [one for one in (make({}) for make in APPLICATIONS.values()) if one.growth is not None]
+    assert allowed("growing", "Write") == {one.changelog.name for one in growable}
+    assert allowed("growing", "Alter") == {topic.name for one in growable for topic in (*one.inputs, one.changelog)}
 
 
 def test_a_star_ends_a_prefix_and_alone_is_every_name() -> None:

@@ -185,5 +185,6 @@ def application(settings: AlertsSettings) -> Application:
         changelog=topics.ALERTS_CHANGELOG,
         stores=(GATHERINGS, ENVIRONMENTS, SEASONS, RULES),
         start=start,
+        cannot_grow="topic alert_rules is compacted, so a rule that has moved would be in two partitions",
         tallies=(_OPEN_INCIDENTS, _LATE_GAUGES),
     )

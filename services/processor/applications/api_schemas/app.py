@@ -144,5 +144,6 @@ def application(rules: SchemaRules) -> Application:
         changelog=topics.API_SCHEMAS_CHANGELOG,
         stores=(APIS, ENDPOINTS),
         start=start,
+        cannot_grow="api_baselines reads topic api_calls too, and its windows cannot be divided",
         lookups=(api_lookup(APIS, ENDPOINTS),),
     )

@@ -202,6 +202,7 @@ def application(rules: SessionRules) -> Application:
         changelog=topics.RECORDINGS_CHANGELOG,
         stores=(SESSIONS, REQUESTS, STORED, WAITING, NUMBERS),
         start=start,
+        cannot_grow="its state names the offsets in topic recordings at which payloads are",
         by_headers=True,
         is_forgetting=True,
         media=REQUESTS,

@@ -133,6 +133,7 @@ def application(rules: TraceRules) -> Application:
         changelog=topics.TRACES_CHANGELOG,
         stores=(TRACES, SPANS),
         start=start,
+        cannot_grow="its traces end by event time, and spans that are handed on come too late for them",
         event_time=EventTime(_event_ms, grace_ms=rules.grace_ms),
         lookups=(trace_lookup(TRACES),),
     )

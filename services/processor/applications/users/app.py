@@ -266,6 +266,7 @@ def application(rules: UserRules) -> Application:
         changelog=topics.USERS_CHANGELOG,
         stores=(USERS, CHANGES, CLAIMS, OUTCOMES, PLACES, LEDGER),
         start=start,
+        cannot_grow="its state names the offsets in topic user_commands of the commands that it has answered",
         routes=served.routes,
         queries=served.queries,
     )

@@ -211,8 +211,9 @@ class Application:
     #: The release that runs: any text that another release does not have.
     version: str = ""
     failure_rules: FailureRules = DEFAULT_RULES
-    #: How its state is divided when its partitions grow; None: they cannot.
+    #: How its state is divided when its partitions grow; None: they cannot, and `cannot_grow` says why.
     growth: Growth | None = None
+    cannot_grow: str = "it does not say how its state is divided"
     #: What every slot has whole of compacted topics, for folds to look up.
     tables: tuple[TableSpec[Any], ...] = ()
 

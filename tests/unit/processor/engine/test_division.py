@@ -11,7 +11,7 @@ from services.processor.applications.video_views.stores import VIEWS
 from services.processor.engine.application.application import Application
 from services.processor.engine.core.core import Core
 from services.processor.engine.core.quarantine import record_key_of
-from services.processor.engine.division import CannotGrow, Divided, divide, sources_of, targets_of
+from services.processor.engine.division import CannotGrow, Divided, Division, sources_of, targets_of
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
 from services.processor.engine.state.rows import Meta, unpack
@@ -115,7 +115,10 @@ def begun(seed: int, share: float = 0.6) -> tuple[Run, list[Beacon]]:
 
 
 def divided(run: Run, partitions: int) -> tuple[Divided, dict[int, Run]]:
-    found = divide(VIEWED, run.rows, run.core.committed, partition=PARTITION, former=FORMER, partitions=partitions)
+    division = Division(VIEWED, partition=PARTITION, former=FORMER, partitions=partitions)
+    for key, row in run.rows.items():
+        division.take(key, row)
+    found = division.divided(run.core.committed)
     runs = {}
     for number, changes in found.rows.items():
         rows = dict(run.rows) if number == PARTITION else {}
@@ -239,7 +242,7 @@ def test_partitions_are_multiplied_or_nothing_is_done() -> None:
         with pytest.raises(CannotGrow, match="a multiple of 8 alone"):
             targets_of(3, 8, partitions)
     with pytest.raises(CannotGrow, match="cannot be divided"):
-        divide(COUNTING, {}, Meta({}, 0, 1), partition=0, former=8, partitions=16)
+        Division(COUNTING, partition=0, former=8, partitions=16)
 
 
 def test_a_new_partition_may_have_been_divided_from_any_former_number() -> None:
