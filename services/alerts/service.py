@@ -18,6 +18,7 @@ from services.alerts.store.incidents import Comment, StoredIncident
 from services.alerts.store.receivers import Receiver
 from services.alerts.store.rules import StoredRule
 from services.rim.database.pool import Postgres
+from services.rim.http.signing import SecretWrong, key_of
 
 COMMENT_CHARS_MAX: Final = 4_000
 MUTE_HOURS_MAX: Final = 24 * 30
@@ -217,6 +218,10 @@ def checked_target(kind: str, target: Mapping[str, Any]) -> dict[str, Any]:
         _check_url(target["url"])
     if kind == "webhook" and len(target["secret"]) < _SECRET_CHARS_MIN:
         raise ReceiverWrong(f"a secret has at least {_SECRET_CHARS_MIN} characters")
+    try:
+        key_of(target.get("secret", ""))
+    except SecretWrong as error:
+        raise ReceiverWrong(str(error)) from None
     return dict(target)
 
 
@@ -235,6 +240,8 @@ def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        # As the resolver will read it: no label of it is empty or too long.
+        (parts.hostname or "").encode("idna")
     except ValueError:
         is_right = False
     if not is_right or not url.isprintable() or " " in url:

@@ -87,7 +87,8 @@ async def _serve(settings: NotificationsSettings, stop: threading.Event) -> None
     )
     await postgres.open()
     async with senders.session(settings) as session:
-        sending = Sending(settings, postgres, Senders(settings, session))
+        mails = senders.mail_threads(settings)
+        sending = Sending(settings, postgres, Senders(settings, session, mails))
         landing = Landing(settings, postgres, sending.wake.set)
         publishing = Publishing(settings, postgres)
         admin = AdminServer(
@@ -109,6 +110,7 @@ async def _serve(settings: NotificationsSettings, stop: threading.Event) -> None
                 task.cancel()
             ended = await asyncio.gather(reading, *loops, return_exceptions=True)
             admin.stop()
+            mails.shutdown(wait=False, cancel_futures=True)
             await postgres.close()
         for one in ended:
             if isinstance(one, Exception):

@@ -5,6 +5,7 @@ import ipaddress
 import smtplib
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 #: Answers after which another attempt has no use: the message, or the address, is wrong.
 _NO_USE: Final = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
+#: Translated to IPv4: the prefix of RFC 6052.
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -67,8 +70,14 @@ class PublicResolver(AbstractResolver):
 def is_public(address: str) -> bool:
     """Whether an IP address can be that of a receiver elsewhere."""
     one = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(one, "ipv4_mapped", None)
-    return (mapped or one).is_global
+    if isinstance(one, ipaddress.IPv6Address):
+        teredo = one.teredo[1] if one.teredo else None
+        translated = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF) if one in _NAT64 else None
+        # What is translated, or tunnelled, ends at the address within.
+        inner = one.ipv4_mapped or one.sixtofour or teredo or translated
+        if inner is not None:
+            return is_public(str(inner))
+    return one.is_global and not one.is_multicast
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,8 @@ class Senders:
 
     settings: NotificationsSettings
     session: aiohttp.ClientSession
+    #: Threads of their own: a mail server that hangs must not keep what else is done on threads waiting.
+    mails: ThreadPoolExecutor
 
     async def send(self, claimed: Claimed) -> Outcome:
         """One attempt."""
@@ -88,6 +99,11 @@ class Senders:
             return await self._post(claimed, event, link)
         except KeyError as error:
             return Outcome(f"the receiver has no {error.args[0]}", may_pass=False)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            # A message that cannot be made, or an address that cannot be read, is dead by itself: others are not held up by it. The
+            # text of the error may quote the address.
+            log.error("message_not_made", message_id=claimed.id, kind=claimed.kind, error=type(error).__name__)
+            return Outcome(f"it cannot be made or sent: {type(error).__name__}", may_pass=False)
 
     def _link(self, event: AlertEvent | None) -> str:
         base = self.settings.page_url.rstrip("/")
@@ -139,7 +155,8 @@ class Senders:
         )
         try:
             # The library blocks; each message has a connection of its own, so that no state is shared.
-            await asyncio.to_thread(_send_mail, self.settings, message)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self.mails, _send_mail, self.settings, message)
         except smtplib.SMTPRecipientsRefused as error:
             codes = sorted({code for code, _ in error.recipients.values()})
             return Outcome(f"recipients are refused: {codes}", may_pass=all(code < 500 for code in codes))
@@ -158,6 +175,11 @@ def session(settings: NotificationsSettings) -> aiohttp.ClientSession:
         timeout=aiohttp.ClientTimeout(total=settings.answer_ms_max / 1_000),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
+
+
+def mail_threads(settings: NotificationsSettings) -> ThreadPoolExecutor:
+    """As many as messages may be under way: none waits for another's thread while its lease runs."""
+    return ThreadPoolExecutor(settings.messages_max, thread_name_prefix="mail")
 
 
 def _send_mail(settings: NotificationsSettings, message: Any) -> None:

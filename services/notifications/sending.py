@@ -1,14 +1,19 @@
-"""Sends what waits in Postgres: at least once, in order by incident and receiver, with attempts until it is dead."""
+"""Sends what waits in Postgres: at least once, in order by incident and receiver, with attempts until it is dead.
+
+A message is claimed as soon as there is room for it. A receiver, or an organisation, that takes long has its share of the room and
+no more: others go on meanwhile.
+"""
 
 import asyncio
 import random
+from collections import Counter
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from services.alerts.store import deliveries
-from services.alerts.store.deliveries import Claimed
+from services.alerts.store.deliveries import Claimed, Room
 from services.notifications.senders import Senders
 from services.notifications.settings import NotificationsSettings
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway
@@ -22,6 +27,9 @@ LOOK_SECONDS: Final = 0.5
 AWAY_SECONDS: Final = 1.0
 #: What an attempt may take beside the answer; then the message is anybody's again.
 _LEASE_MORE_SECONDS: Final = 30.0
+#: Messages under way: to one receiver, and which part of all to those of one organisation.
+OF_RECEIVER_MAX: Final = 4
+OF_ORGANISATION_PART: Final = 4
 
 
 class Sending:
@@ -32,45 +40,89 @@ class Sending:
         self._postgres = postgres
         self._senders = senders
         self.wake = asyncio.Event()
+        #: What is being sent.
+        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        # Connecting, logging in and sending an e-mail may each take as long as an answer.
+        self._lease_seconds = 5 * settings.answer_ms_max / 1_000 + _LEASE_MORE_SECONDS
+        self._of_organisation = max(1, settings.messages_max // OF_ORGANISATION_PART)
 
     async def run(self) -> None:
         """Sends until cancelled. Raises what it cannot handle."""
-        settings = self._settings
-        # Connecting, logging in and sending an e-mail may each take as long as an answer.
-        lease_seconds = 5 * settings.answer_ms_max / 1_000 + _LEASE_MORE_SECONDS
-        claim = partial(deliveries.claim, rows_max=settings.messages_max, lease_seconds=lease_seconds)
-        while True:
-            self.wake.clear()
+        try:
+            while True:
+                self.wake.clear()
+                await self._begin()
+                await self._some_end()
+        finally:
+            for task in self._under_way:
+                task.cancel()
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _begin(self) -> None:
+        """Claims and begins until there is nothing more to send, or no room."""
+        while (room := self._room()).rows:
             try:
-                claimed = await self._postgres.ask(claim)
-                await asyncio.gather(*(self._send(one) for one in claimed))
+                claimed = await self._postgres.ask(
+                    partial(deliveries.claim, room=room, lease_seconds=self._lease_seconds)
+                )
             except (PostgresAway, NotPublished) as error:
                 log.warning("cannot_send", kind=type(error).__name__)
                 await asyncio.sleep(AWAY_SECONDS)
-                continue
+                return
+            for one in claimed:
+                self._under_way[asyncio.create_task(self._send(one))] = one
             if not claimed:
-                try:
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self.wake.wait()
-                except TimeoutError:
-                    continue
+                return
+
+    async def _some_end(self) -> None:
+        """Waits until a message has ended, one is said to be there, or it is time to look."""
+        woken = asyncio.create_task(self.wake.wait())
+        waited: set[asyncio.Task[Any]] = {woken, *self._under_way}
+        try:
+            await asyncio.wait(waited, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+        for task in [one for one in self._under_way if one.done()]:
+            del self._under_way[task]
+            await task
+
+    def _room(self) -> Room:
+        of_receiver = Counter(one.receiver_id for one in self._under_way.values())
+        of_organisation = Counter(one.organisation_id for one in self._under_way.values())
+        return Room(
+            rows=self._settings.messages_max - len(self._under_way),
+            of_receiver=OF_RECEIVER_MAX,
+            of_organisation=self._of_organisation,
+            busy_receivers=[one for one, number in of_receiver.items() if number >= OF_RECEIVER_MAX],
+            busy_organisations=[one for one, number in of_organisation.items() if number >= self._of_organisation],
+        )
 
     async def _send(self, claimed: Claimed) -> None:
         problem, may_pass = await self._senders.send(claimed)
+        try:
+            await self._say(claimed, problem, may_pass=may_pass)
+        except (PostgresAway, NotPublished) as error:
+            # After the lease it is sent again, under the same key.
+            log.warning("cannot_say", message_id=claimed.id, kind=type(error).__name__)
+
+    async def _say(self, claimed: Claimed, problem: str | None, *, may_pass: bool) -> None:
         if problem is None:
             await self._postgres.ask(partial(deliveries.delivered, delivery_id=claimed.id))
             counter(NOTIFICATIONS_MESSAGES).labels(claimed.kind, "delivered").inc()
             return
         wait_seconds = None
         if may_pass and claimed.attempts < self._settings.attempts_max:
-            wait_seconds = self._wait_seconds(claimed.attempts)
+            wait_seconds = wait_bound_seconds(self._settings, claimed.attempts) * random.uniform(0.5, 1.0)
         outcome = "dead" if wait_seconds is None else "again"
         log.warning("not_delivered", message_id=claimed.id, kind=claimed.kind, attempt=claimed.attempts, why=problem)
         fail = partial(deliveries.failed, delivery_id=claimed.id, problem=problem, wait_seconds=wait_seconds)
         await self._postgres.ask(fail)
         counter(NOTIFICATIONS_MESSAGES).labels(claimed.kind, outcome).inc()
 
-    def _wait_seconds(self, failed: int) -> float:
-        """ "Full jitter": M. Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, 2015."""
-        bound_ms = min(self._settings.backoff_ms_max, self._settings.backoff_ms << (failed - 1))
-        return random.random() * bound_ms / 1_000
+
+def wait_bound_seconds(settings: NotificationsSettings, failed: int) -> float:
+    """The longest wait after so many attempts. The shortest is half of it: attempts outlast a receiver that is away for an hour.
+
+    Source: "equal jitter", M. Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, 2015.
+    """
+    return min(settings.backoff_ms_max, settings.backoff_ms << (failed - 1)) / 1_000

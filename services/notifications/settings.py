@@ -35,12 +35,17 @@ class NotificationsSettings(Settings):
         default=False,
         description="whether receivers may have addresses of private networks; otherwise they are refused",
     )
-    attempts_max: int = pydantic.Field(default=8, ge=1, le=20, description="attempts at a message; then it is dead")
+    attempts_max: int = pydantic.Field(
+        default=24, ge=1, le=100, description="attempts at a message, for an hour at the least; then it is dead"
+    )
     backoff_ms: int = pydantic.Field(
-        default=1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles"
+        default=1_000,
+        ge=1,
+        le=60_000,
+        description="longest wait after the first attempt, the shortest is half of it; it doubles",
     )
     backoff_ms_max: int = pydantic.Field(
-        default=300_000, ge=1, le=3_600_000, description="and is never longer than this"
+        default=600_000, ge=1, le=3_600_000, description="and is never longer than this"
     )
     answer_ms_max: int = pydantic.Field(
         default=10_000, ge=100, le=60_000, description="for a receiver to answer one attempt"

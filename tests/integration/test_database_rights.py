@@ -1,5 +1,6 @@
 """`python -m deploy.database` makes users that may do what their service does, and nothing else; it may run again."""
 
+import re
 import secrets
 from collections.abc import Iterator
 
@@ -48,7 +49,7 @@ MAY = [
     ("serving", "DELETE FROM serving.views"),
     ("finalizer", "CREATE TABLE serving.own (one int)"),
     ("notifications", "SELECT FROM alerts.deliveries"),
-    ("notifications", CLAIM.replace("%(rows)s", "1").replace("%(lease)s", "1")),
+    ("notifications", re.sub(r"%\((busy)?\w+\)s", lambda found: "'{}'" if found[1] else "1", CLAIM)),
 ]
 MAY_NOT = [
     ("dashboard", "INSERT INTO serving.sums SELECT * FROM serving.sums WHERE false"),

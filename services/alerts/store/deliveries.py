@@ -1,6 +1,6 @@
 """Deliveries in Postgres: messages that wait, in order by incident and receiver, and what became of them."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,18 +14,34 @@ from services.alerts.store.receivers import Receiver
 
 #: Those that were delivered or skipped are kept for so long, and dead ones.
 _KEPT: Final = "30 days"
-#: Who owns a customer is asked for with each attempt: it may have moved since its rule named the receiver.
+#: Messages that are due, the oldest, among which it is chosen.
+_LOOKED_AT: Final = 1_000
+#: Who owns a customer is asked for with each attempt: it may have moved since its rule named the receiver. Of one receiver, and of
+#: one organisation, so many are taken at once: one that hangs, or has very many messages, keeps nobody else's waiting.
 CLAIM: Final = f"""
-    WITH next AS MATERIALIZED (
-        SELECT waiting.id, receivers.kind, receivers.target, receivers.template, waiting.event IS NULL OR coalesce(
-            receivers.organisation_id = {OWNER_OF.format(customer="waiting.event ->> 'customer_id'")}, false
-        ) AS is_owners
+    WITH due AS MATERIALIZED (
+        SELECT waiting.id, waiting.due_at, waiting.receiver_id, receivers.organisation_id
         FROM alerts.deliveries AS waiting JOIN alerts.receivers ON receivers.id = waiting.receiver_id
-        WHERE waiting.state = 'waiting' AND waiting.due_at <= now() AND NOT EXISTS (
+        WHERE waiting.state = 'waiting' AND waiting.due_at <= now() AND waiting.receiver_id <> ALL(%(busy_receivers)s::uuid[])
+          AND receivers.organisation_id <> ALL(%(busy_organisations)s::uuid[]) AND NOT EXISTS (
             SELECT FROM alerts.deliveries AS earlier
             WHERE earlier.incident_id = waiting.incident_id AND earlier.receiver_id = waiting.receiver_id
               AND earlier.revision < waiting.revision AND earlier.state = 'waiting'
         )
+        ORDER BY waiting.due_at LIMIT {_LOOKED_AT}
+    ), ranked AS (
+        SELECT id, row_number() OVER (PARTITION BY receiver_id ORDER BY due_at, id) AS of_receiver,
+               row_number() OVER (PARTITION BY organisation_id ORDER BY due_at, id) AS of_organisation
+        FROM due
+    ), next AS MATERIALIZED (
+        SELECT waiting.id, receivers.organisation_id::text, receivers.kind, receivers.target, receivers.template,
+               waiting.event IS NULL OR coalesce(
+                   receivers.organisation_id = {OWNER_OF.format(customer="waiting.event ->> 'customer_id'")}, false
+               ) AS is_owners
+        FROM ranked JOIN alerts.deliveries AS waiting ON waiting.id = ranked.id
+        JOIN alerts.receivers ON receivers.id = waiting.receiver_id
+        WHERE of_receiver <= %(of_receiver)s AND of_organisation <= %(of_organisation)s
+          AND waiting.state = 'waiting' AND waiting.due_at <= now()
         ORDER BY waiting.due_at LIMIT %(rows)s FOR UPDATE OF waiting SKIP LOCKED
     ), claimed AS (
         UPDATE alerts.deliveries AS one
@@ -34,9 +50,11 @@ CLAIM: Final = f"""
             ended_at = CASE WHEN NOT is_owners THEN now() END,
             problem = CASE WHEN is_owners THEN one.problem ELSE 'the customer is another organisation''s' END
         FROM next WHERE one.id = next.id
-        RETURNING one.id, one.incident_id, one.revision, one.event, one.attempts, next.kind, next.target, next.template, one.state
+        RETURNING one.id, one.incident_id, one.revision, one.event, one.attempts, one.receiver_id::text, next.organisation_id,
+                  next.kind, next.target, next.template, one.state
     )
-    SELECT id, incident_id, revision, event, attempts, kind, target, template FROM claimed WHERE state = 'waiting'
+    SELECT id, incident_id, revision, event, attempts, receiver_id, organisation_id, kind, target, template
+    FROM claimed WHERE state = 'waiting'
 """  # noqa: S608 - SQL of ours
 _SHOWN: Final = """
     SELECT deliveries.id, receivers.name AS receiver, receivers.kind, incident_id, revision, state, attempts, due_at, made_at,
@@ -54,6 +72,8 @@ class Claimed:
     revision: int
     event: dict[str, Any] | None
     attempts: int
+    receiver_id: str
+    organisation_id: str
     kind: str
     target: dict[str, Any]
     template: str | None
@@ -76,13 +96,24 @@ class Delivery:
     problem: str | None
 
 
-async def claim(connection: psycopg.AsyncConnection, *, rows_max: int, lease_seconds: float) -> list[Claimed]:
+@dataclass(frozen=True)
+class Room:
+    """How many messages may be claimed: in all, of one receiver and of one organisation, and of whom none."""
+
+    rows: int
+    of_receiver: int
+    of_organisation: int
+    busy_receivers: list[str]
+    busy_organisations: list[str]
+
+
+async def claim(connection: psycopg.AsyncConnection, *, room: Room, lease_seconds: float) -> list[Claimed]:
     """Messages whose turn it is. Unless something is said of them, they are anybody's again after the lease.
 
     Of a customer that is not the receiver's organisation's, they are skipped.
     """
     async with connection.cursor(row_factory=class_row(Claimed)) as cursor:
-        await cursor.execute(CLAIM, {"rows": rows_max, "lease": lease_seconds})
+        await cursor.execute(CLAIM, asdict(room) | {"lease": lease_seconds})
         return await cursor.fetchall()
 
 
