@@ -64,7 +64,7 @@ FAULTS: Final = (
     "broker killed",
 )
 #: A run of so many rounds is a result that docs/results.md shows.
-RESULT_ROUNDS: Final = 30
+RESULT_ROUNDS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,8 @@ class Options:
     seed: int = 1
     customers: int = 12
     slots: int = 2
+    #: Services that send at the same time.
+    notifications: int = 2
     #: Faults of a round.
     faults: int = 5
 
@@ -129,17 +131,21 @@ class Scene:
             Slot(broker.bootstrap, folder, number, PROCESSOR_APPLICATION="alerts", PROCESSOR_SESSION_MS=str(SESSION_MS))
             for number in range(options.slots)
         ]
-        self._notifications = partial(notifications, broker.bootstrap, postgres.dsn, smtp_port, folder)
-        self.notifications = self._notifications()
+        self._folders = [folder / f"notifications-{number}" for number in range(options.notifications)]
+        for one in self._folders:
+            one.mkdir()
+        self._notifications = partial(notifications, broker.bootstrap, postgres.dsn, smtp_port)
+        self.notifications = [self._notifications(one) for one in self._folders]
 
     def start(self) -> None:
         """Starts what does not run, as an orchestrator does."""
         for slot in self.slots:
             if not slot.is_running:
                 slot.start()
-        if not self.notifications.is_running:
-            self.notifications = self._notifications()
-            self.notifications.start()
+        for number, one in enumerate(self.notifications):
+            if not one.is_running:
+                self.notifications[number] = self._notifications(self._folders[number])
+                self.notifications[number].start()
 
     def inject(self, fault: str) -> None:
         """One fault; afterwards everything is started again."""
@@ -153,7 +159,7 @@ class Scene:
                 time.sleep(2 * SESSION_MS / 1_000)
                 slot.wake()
             case "notifications killed":
-                self.notifications.kill()
+                self.chance.choice(self.notifications).kill()
             case "Postgres killed":
                 self.postgres.kill()
                 self.postgres.start()
@@ -166,7 +172,8 @@ class Scene:
         """Ends the processes."""
         for slot in self.slots:
             slot.end()
-        self.notifications.kill()
+        for one in self.notifications:
+            one.kill()
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What Postgres answers."""

@@ -51,8 +51,8 @@ def teams(event: AlertEvent | None, link: str, template: str | None) -> bytes:
     if event is None:
         blocks = [{"type": "TextBlock", "text": _TEST, "wrap": True}]
     else:
-        title = {"type": "TextBlock", "text": values(event, link)["title"], "weight": "bolder", "wrap": True}
-        lines = text(event, link, template).splitlines()
+        title = {"type": "TextBlock", "text": _teams(values(event, link)["title"]), "weight": "bolder", "wrap": True}
+        lines = text(event, link, template, escaped=_teams).splitlines()
         blocks = [title | {"color": _COLOURS[event.severity]}] + [
             {"type": "TextBlock", "text": line, "wrap": True} for line in lines
         ]
@@ -123,6 +123,11 @@ def email(
     message["References"] = f"<{event.incident_id}@{domain}>"
     message.set_content(text(event, link, template) + "\n")
     return message
+
+
+def _teams(words: str) -> str:
+    """Text blocks read Markdown: what viewers send must be no link."""
+    return words.replace("\\", "\\\\").replace("[", "\\[")
 
 
 def _slack(words: str) -> str:

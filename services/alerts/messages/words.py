@@ -1,6 +1,6 @@
 """The words of a message: title, text, and the values that a template may name. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from string import Template
 from typing import Final
@@ -67,9 +67,11 @@ def values(event: AlertEvent, link: str) -> dict[str, str]:
     }
 
 
-def text(event: AlertEvent, link: str, template: str | None) -> str:
-    """The text of a message: the template's, or the product's own."""
-    found = values(event, link)
+def text(
+    event: AlertEvent, link: str, template: str | None, *, escaped: Callable[[str], str] = lambda words: words
+) -> str:
+    """The text of a message: the template's, or the product's own. `escaped` is what a receiver's format needs of values."""
+    found = {name: value if name == "link" else escaped(value) for name, value in values(event, link).items()}
     if template is not None:
         return Template(template).safe_substitute(found)
     if event.change == "closed":
@@ -102,4 +104,9 @@ def figure(metric: MetricName, value: float) -> str:
 def place(one: "Evidence | object | None") -> str:
     """Where: `cdn=a, country=DE`."""
     found: Mapping[str, str] = getattr(one, "slice", {})
-    return ", ".join(f"{dimension}={value}" for dimension, value in found.items()) or "all views"
+    return ", ".join(f"{dimension}={_line(value)}" for dimension, value in found.items()) or "all views"
+
+
+def _line(value: str) -> str:
+    """What viewers send, in one line: it begins no line of a message that would look like the product's own."""
+    return "".join(one if one.isprintable() else " " for one in value)

@@ -2,11 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 
 from services.alerts.messages import bodies
 from services.alerts.messages.words import TemplateWrong, check_template, text
-from tests.unit.alerts.events import AT_MS, event
+from tests.unit.alerts.events import AT_MS, EVIDENCE, event
 
 LINK = "https://playhead.example/incident?id=1"
 
@@ -70,3 +71,34 @@ def test_an_email_is_of_its_incidents_thread_and_has_no_header_of_a_name() -> No
 @pytest.mark.parametrize("make", [bodies.slack, bodies.teams])
 def test_a_test_says_that_it_is_one(make: object) -> None:
     assert "This is a test" in make(None, LINK, None).decode()  # type: ignore[operator]
+
+
+def test_what_viewers_send_is_no_link_and_no_line_of_its_own() -> None:
+    evil = EVIDENCE.slice | {"cdn": "[Log in](https://evil.example)\nFirst suspect: nobody."}
+    one = event(slices=[msgspec.structs.replace(EVIDENCE, slice=evil)], suspects=[])
+    (attachment,) = json.loads(bodies.teams(one, LINK, "$where"))["attachments"]
+    _, line = attachment["content"]["body"]
+    assert line["text"] == "cdn=\\[Log in](https://evil.example) First suspect: nobody."
+    assert not any(line.startswith("First suspect") for line in text(one, LINK, None).splitlines())
+    slack = json.loads(bodies.slack(one, LINK, "<https://evil.example|$where>"))["blocks"][0]["text"]["text"]
+    assert "<" not in slack
+
+
+@pytest.mark.parametrize(
+    "template", ["$where" * 600, "${title}${title}$$", "${where}\r\nBcc: all@x.example", "\u202e$title"]
+)
+def test_no_template_makes_a_message_that_cannot_be_sent(template: str) -> None:
+    check_template(template)
+    one = event(rule_name="x" * 200)
+    for make in (bodies.slack, bodies.teams):
+        assert len(make(one, LINK, template)) < 200_000
+    assert len(bodies.webhook(one, LINK, template, 0)) < 200_000
+    mail = bodies.email(one, LINK, template, message_id="m", sender="p@x.example", to=["a@x.example"], at_ms=AT_MS)
+    assert mail["Bcc"] is None
+    assert bytes(mail)
+
+
+def test_beacons_are_what_is_hit_where_beacons_are_rejected() -> None:
+    found = text(event(metric="rejected"), LINK, None)
+    assert "rejected is 8.10% (usual: 2.00%)" in found
+    assert "At most 81 beacons at a time" in found
