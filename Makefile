@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check compile unit integration test oracle fuzz chaos rolling bench loadtest pictures screenshots images scan sign images-test compose-demo compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check compile unit integration test oracle fuzz chaos rolling two-builds bench loadtest pictures screenshots images scan sign images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 # Processes by the hundred import the same modules: what Python compiled is kept.
@@ -50,6 +50,9 @@ chaos: setup ## slots killed, stopped, added, removed under load, every view com
 
 rolling: setup ## restart every slot under load: which partitions move, and how long beacons wait
 	@$(PYTHON) -m tests.chaos.rolling
+
+two-builds: setup-test ## slots of the last release and of this build, rolled forward and back under load and kills; needs the history of the repository
+	$(PYTHON) -m pytest tests/two_builds
 
 bench: compile ## processor, collector, hand-over, recovery, finalizer, end to end, recordings: one table; writes bench/README.md; two peers need Go and Rust
 	@PROCESSOR_COMPILED_DIR=.local/compiled $(PYTHON) -m bench

@@ -102,7 +102,7 @@ def start(
 ) -> Running:
     """Starts `argv` with its output in the file `output`: as a fork where that is the same as a new interpreter."""
     module = argv[2] if user is None and list(argv[:2]) == [sys.executable, "-m"] else ""
-    if not _forkable(module, env):
+    if not _forkable(module, env) or _has_own(module, folder):
         return new_process(argv, output, env, folder, user)
     if module not in _templates:
         _templates[module] = Template(module)
@@ -116,6 +116,11 @@ def _forkable(module: str, environ: Mapping[str, str]) -> bool:
         return False
     names = {name for name in environ.keys() | os.environ.keys() if name.startswith(READ_AT_START)}
     return all(environ.get(name) == os.environ.get(name) for name in names)
+
+
+def _has_own(module: str, folder: Path | None) -> bool:
+    """Whether the module is another one there: that of another build."""
+    return folder is not None and folder != _ROOT and (folder / module.partition(".")[0]).exists()
 
 
 def _serve(module: str, requests: socket.socket) -> dict[str, Any]:

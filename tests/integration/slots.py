@@ -28,7 +28,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) 
 class Slot:
     """One processor process. `environ` overrides its settings; `program` is what runs in place of the processor itself.
 
-    `address` is where it is reached, and `command` what its own command is an argument of.
+    `address` is where it is reached, `command` what its own command is an argument of, and `build` the folder of its code.
     """
 
     def __init__(
@@ -40,8 +40,11 @@ class Slot:
         program: tuple[str, ...] = PROCESSOR,
         address: str = "127.0.0.1",
         command: tuple[str, ...] = (),
+        build: Path = ROOT,
         **environ: str,
     ) -> None:
+        #: Of its next start.
+        self.build = build
         self._address = address
         self._command = command
         self.bootstrap = bootstrap
@@ -66,7 +69,7 @@ class Slot:
         """Starts the process."""
         with self.log_file.open("ab") as log:
             argv = [*self._command, sys.executable, "-m", *self._program]
-            self._process = process.launch(argv, log.fileno(), self._environ, ROOT, None)
+            self._process = process.launch(argv, log.fileno(), self._environ, self.build, None)
 
     @property
     def is_running(self) -> bool:

@@ -141,16 +141,20 @@ def _takes_nothing_while_the_topic_is_away(scene: Scene) -> None:
     create_topics(Settings(kafka_bootstrap=scene.bootstrap), [topics.USERS])
     assert scene.all_reported()[waits] == "somebody:stalled"
 
-    # Created again under a slot at work: nothing of the former topic stays.
+    # Created again under a slot at work, with more records than it had: nothing of the former topic stays.
     scene.name(1, "second")
     scene.name(2, "second")
     scene.flush()
     _until_reported_by(scene, 2, "second")
+    scene.slots[0].pause()
     admin.delete_topics([topics.USERS.name])[topics.USERS.name].result()
     wait_until(lambda: topics.USERS.name not in admin.list_topics(timeout=10).topics, "the topic is gone")
     create_topics(Settings(kafka_bootstrap=scene.bootstrap), [topics.USERS])
-    scene.name(1, "third")
+    for number in range(USERS):
+        if number != 2:
+            scene.name(number, "third")
     scene.flush()
+    scene.slots[0].wake()
     _until_reported_by(scene, 1, "third")
     _until_reported_by(scene, 2, "somebody")
     assert scene.slots[0].terminate() == 0

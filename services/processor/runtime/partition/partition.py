@@ -133,21 +133,17 @@ class Partition:
         )
 
     def _started(self, restoring: Restoring) -> Working:
-        taken = restoring.takeover.result()
-        try:
-            working = Working(
-                self._plan,
-                self.partition,
-                taken,
-                self._pools.commits,
-                restored=restoring.progress,
-                counts=self._counts,
-                media=self._pools.media,
-                rewind=self._rewind,
-            )
-        except BaseException:
-            taken.store.close()
-            raise
+        # What this raises ends the slot: the release that follows closes the store.
+        working = Working(
+            self._plan,
+            self.partition,
+            restoring.takeover.result(),
+            self._pools.commits,
+            restored=restoring.progress,
+            counts=self._counts,
+            media=self._pools.media,
+            rewind=self._rewind,
+        )
         working.limit(self._limits)
         return working
 
