@@ -125,3 +125,24 @@ def test_a_rolling_restart_with_standbys_moves_only_the_departing_slots_partitio
     assert [sorted(step.moved) for step in rolled.steps] == [[], [], []]
     assert all(step.departing for step in rolled.steps)
     assert all(not given_up for step in rolled.steps for given_up in step.given_up.values())
+
+
+def test_partitions_that_a_kill_between_two_rounds_of_a_rebalance_left_to_nobody_are_taken(tmp_path: Path) -> None:
+    """A slot is killed when it is to give partitions up, and comes back with the others before its session ends."""
+    with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
+        first, second = (
+            Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000))
+            for number in range(2)
+        )
+        try:
+            first.arm(PROCESSOR_CRASH_AT="revoking")
+            first.start()
+            wait_until(lambda: is_shared([first]), "it has all")
+            second.start()
+            assert first.ended() == -9
+            first.arm(PROCESSOR_CRASH_AT="")
+            first.start()
+            wait_until(lambda: is_shared([first, second]), "each has its share")
+        finally:
+            for slot in (first, second):
+                slot.end()

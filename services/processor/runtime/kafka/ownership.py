@@ -27,7 +27,7 @@ ASK_SECONDS: Final = 0.5
 PACE_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 2.0
 #: The state of a group that is not about to rebalance.
-_SETTLED: Final = "Stable"
+SETTLED: Final = "Stable"
 
 
 def client_id(application: str, slot: str, url: str | None) -> str:
@@ -89,7 +89,7 @@ def described(groups: Sequence[Group], topic: str, asked_at: float) -> Described
         for partition in assigned(member.assignment, topic):
             owners[partition] = owner_of(member.client_id)
             member_ids[partition] = member.id
-    return Described(asked_at, owners, member_ids, groups[0].state == _SETTLED)
+    return Described(asked_at, owners, member_ids, groups[0].state == SETTLED)
 
 
 def assigned(assignment: bytes, topic: str) -> Iterator[int]:

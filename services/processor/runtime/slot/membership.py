@@ -40,6 +40,7 @@ class Membership:
         #: Whether the group has ever assigned partitions, and whether the slot is on its way out.
         self.has_joined = False
         self.is_stopping = False
+        self._joins_anew = False
         #: Whether everything folded was committed before it was released at the end.
         self.is_clean = True
 
@@ -57,6 +58,17 @@ class Membership:
             on_lost=self._on_lost,
         )
 
+    def join_anew(self) -> None:
+        """Leaves the group, committing what is folded, and joins again once the slot has no partitions (`turn`)."""
+        self._joins_anew = True
+        self._consumer.unsubscribe()
+
+    def turn(self) -> None:
+        """Follows each poll."""
+        if self._joins_anew and not self._partitions:
+            self._joins_anew = False
+            self.join()
+
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.has_joined = True
         numbers = _numbers(partitions)
@@ -67,6 +79,7 @@ class Membership:
 
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = _numbers(partitions)
+        self._plan.crash_points.reach("revoking")
         self._close(numbers)
         self._positions.stop(numbers)
 

@@ -17,6 +17,7 @@ from services.processor.runtime.slot.membership import Membership
 from services.processor.runtime.slot.partitions import Partitions
 from services.processor.runtime.slot.queries import SlotQueries
 from services.processor.runtime.slot.turns import Turns
+from services.processor.runtime.slot.unowned import Unowned
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry import gauges
@@ -63,6 +64,7 @@ class Worker:
         self.membership = Membership(
             plan, consumer, self._reader, self._positions, self._partitions, on_change=self._on_change
         )
+        self._unowned = Unowned(plan)
         self._usage = Usage()
         self.queries = SlotQueries(
             plan.slot,
@@ -105,6 +107,7 @@ class Worker:
         self._ends.start()
         self._topic_ids.start()
         self.membership.join()
+        self._unowned.start()
 
     def turn(self) -> None:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot continue."""
@@ -114,6 +117,10 @@ class Worker:
         # What waits in memory does not wait for what may come.
         has_more = any(working.has_more for working in self._partitions.working().values())
         self._read(0.0 if has_more else POLL_SECONDS)
+        if self._unowned.is_ours.is_set():
+            self._unowned.is_ours.clear()
+            self.membership.join_anew()
+        self.membership.turn()
         for number, until in self._turns.shares(self._partitions.numbers):
             ends = self._ends.of(self._topics, number)
             self._partitions[number].turn(ends, self._group_metadata, until)
@@ -171,6 +178,7 @@ class Worker:
 
     def close(self) -> None:
         """Closes clients and threads. Follows a method of `membership` that ends it, or a failure."""
+        self._unowned.stop()
         self._ends.stop()
         self._topic_ids.stop()
         self.membership.close()
