@@ -2,9 +2,9 @@
 
 The whole system as `make demo` starts it, warmed up until the finalizer has published (Spark needs a minute or more for its first
 batch), then under a steady load of simulated players. Meanwhile a probe a second, each a customer of its own with one view: how
-long from the 200 of its first beacon until topic `live` counts its viewer, and from the 200 of its `viewend` until the page's
-table counts it, minus the grace period of a closed view. Pages ask for the table once a second, as browsers do. Checked before any
-figure: every probe was counted once, and its one row is right. Otherwise the exit code is 1, and no result file is written.
+long from the 200 of its first beacon until topic `live` counts its viewer, and from the 200 of its `viewend` until the API counts
+it by customer, minus the grace period of a closed view. Pages ask for that once a second. Checked before any figure: every probe
+was counted once, and its one row is right. Otherwise the exit code is 1, and no result file is written.
 """
 
 import argparse
@@ -54,6 +54,7 @@ RAMP_SECONDS: Final = 25.0
 #: Open pages, which ask at moments evenly apart. Each probe is looked for by one of them.
 PAGES: Final = 5
 PAGE_ASKS_EVERY_SECONDS: Final = 1.0
+CUSTOMERS_MAX: Final = 1_000
 #: From a player's last beacon to the page, less the grace: p50 and p99.
 GOAL_SECONDS: Final = (1.0, 3.0)
 
@@ -77,7 +78,7 @@ class Probe:
 
 
 class Watching:
-    """Looks, on a thread each, at topics, at Postgres and at the page's table for what the probes have become."""
+    """Looks, on a thread each, at topics, at Postgres and at the API's figures for what the probes have become."""
 
     def __init__(self, bootstrap: str, dsn: str, page_url: str, probes: list[Probe]) -> None:
         self._probes = probes
@@ -149,16 +150,16 @@ class Watching:
         self._stop.wait(number * PAGE_ASKS_EVERY_SECONDS / PAGES)
         asks_at = time.monotonic()
         while not self._stop.is_set():
-            asked = urllib.request.Request(f"{self._page_url}api/quality")  # noqa: S310 - http
+            asked = urllib.request.Request(f"{self._page_url}v1/breakdown?by=customer&limit={CUSTOMERS_MAX}")  # noqa: S310 - http
             asked.add_header("Authorization", f"Bearer {self._token}")
             with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-                customers = json.load(answer)["customers"]
+                groups = json.load(answer)["groups"]
             now = time.time()
-            for one in customers:
-                if (probe := mine.get(one["customer_id"])) is not None:
+            for one in groups:
+                if (probe := mine.get(one["key"][0] or "")) is not None:
                     probe.shown_at = probe.shown_at or now
-                    if one["views"] != 1:
-                        self.wrong.append(f"the page counts {one['views']} views of {probe.customer}")
+                    if one["n"] != 1:
+                        self.wrong.append(f"the API counts {one['n']} views of {probe.customer}")
             asks_at = max(asks_at + PAGE_ASKS_EVERY_SECONDS, time.monotonic())
             self._stop.wait(asks_at - time.monotonic())
 

@@ -1,8 +1,9 @@
-"""The time of the page's queries over a year of hourly rollups of 100 customers."""
+"""The time of the page's questions about spans of hours over a year of hourly rollups of 100 customers."""
 
 import random
+import tempfile
 import time
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import psycopg
@@ -10,48 +11,57 @@ import psycopg
 from bench.finalizer import inputs
 from bench.finalizer.timing import expect
 from bench.results import Compared, Part
-from services.accounts.core.customer_scope import EVERYTHING
-from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.serving.migrate import migrate
+from services.query.answering import Answering
+from services.query.core.answer import Breakdown
+from services.query.core.calendar import HOUR_MS
+from services.query.core.question import AskedBreakdown, understood
+from services.query.rim.engine import Engine
+from services.query.rim.hot import HotDatabase
+from services.query.rim.warehouse import ViewsTable
+from services.query.scope import Caller
+from services.rim.database.pool import Postgres
 
 QUERY_ROUNDS: Final = 100
 P95_MS_MAX: Final = 50
-#: What the page offers, hours.
+#: What people ask about, hours.
 SPANS: Final = (1, 24, 24 * 7, 24 * 30, 8760)
+METRICS: Final = "views,rebuffer_fraction,playback_failure_fraction,exit_before_start_fraction,bitrate_bps"
 
 
 async def run(dsn: str, days: int) -> Part:
-    """Asks for every span that the page offers, up to different hours of the last week."""
+    """Asks for spans that end with any hour of the last week."""
     migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
         inputs.fill_serving(connection, days)
-    opened = PostgresServing(dsn, connections_max=1, seconds_max=60.0)
-    await opened.open()
+    postgres = Postgres(dsn, service="query", connections_max=1, seconds_max=60.0)
+    await postgres.open()
     chance = random.Random(1)
     spans = []
-    try:
-        whole = await opened.rollups_since(datetime.fromtimestamp(0, UTC), EVERYTHING)
-        # A view in every hour of every customer.
-        expect("views of all hours", sum(one.views for one in whole.sums), 100 * (24 * days + 1))
-        for hours in SPANS:
-            times = []
-            for _ in range(QUERY_ROUNDS):
-                # A year from any hour on: which blocks it takes depends on where it begins.
-                back = chance.randrange(168)
-                since = datetime.fromtimestamp(inputs.SERVED_UNTIL_S, UTC) - timedelta(hours=back + hours - 1)
-                began = time.monotonic()
-                found = await opened.rollups_since(since, EVERYTHING)
-                times.append((time.monotonic() - began) * 1000)
-                hours_found = min(back + hours, 24 * days + 1)
-                expect("views of the span", sum(one.views for one in found.sums), 100 * hours_found)
-            times.sort()
-            spans.append((hours, times[len(times) // 2], times[int(len(times) * 0.95)]))
-            print(
-                f"page's queries over {hours:5,} h   p50 {spans[-1][1]:.1f} ms, p95 {spans[-1][2]:.1f} ms",
-                flush=True,
-            )
-    finally:
-        await opened.close()
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(Path(folder), threads=1, memory_bytes_max=1 << 30, questions_max=1)
+        answering = Answering(ViewsTable(Path(folder)), HotDatabase(postgres, 0), engine, rows_max=0, answers_max=0)
+        try:
+            for hours in SPANS:
+                times = []
+                for _ in range(QUERY_ROUNDS):
+                    # Which blocks a span takes depends on where it begins and ends.
+                    end = inputs.SERVED_UNTIL_S // 3600 + 1 - chance.randrange(168)
+                    began = time.monotonic()
+                    found = await _asked(answering, end - hours, end)
+                    times.append((time.monotonic() - began) * 1000)
+                    # A view in every hour of every customer.
+                    first = max(end - hours, inputs.SERVED_UNTIL_S // 3600 - 24 * days)
+                    expect("views of the span", found.n, 100 * (end - first))
+                times.sort()
+                spans.append((hours, times[len(times) // 2], times[int(len(times) * 0.95)]))
+                print(
+                    f"page's queries over {hours:5,} h   p50 {spans[-1][1]:.1f} ms, p95 {spans[-1][2]:.1f} ms",
+                    flush=True,
+                )
+        finally:
+            engine.close()
+            await postgres.close()
     slowest = max(p95 for _, _, p95 in spans)
     return Part(
         name="finalizer-queries",
@@ -68,8 +78,8 @@ async def run(dsn: str, days: int) -> Part:
         ],
         lines=[
             (
-                f"All queries of the page for a span of hours, {QUERY_ROUNDS} times each, up to different hours of a"
-                " week: sums and start-up histograms of 100 customers, one connection."
+                f"Five metrics by customer, of 100 customers, {QUERY_ROUNDS} times for each span, which ends with any hour of a"
+                " week: `/v1/breakdown` without HTTP, one connection."
             ),
             "",
             "| span, hours | p50, ms | p95, ms |",
@@ -77,3 +87,16 @@ async def run(dsn: str, days: int) -> Part:
             *(f"| {hours:,} | {p50:.1f} | {p95:.1f} |" for hours, p50, p95 in spans),
         ],
     )
+
+
+async def _asked(answering: Answering, first_hour: int, end_hour: int) -> Breakdown:
+    one = AskedBreakdown(
+        by="customer",
+        metrics=METRICS,
+        limit=100,
+        from_=str(first_hour * HOUR_MS),
+        to=str(end_hour * HOUR_MS),
+    )
+    found = await answering.answer(understood(one, Caller("bench").admit, end_hour * HOUR_MS))
+    assert isinstance(found, Breakdown)
+    return found

@@ -43,8 +43,6 @@ from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
 from services.dashboard.live.history import LiveHistory
 from services.dashboard.live.past_routes import PostgresPast
-from services.dashboard.quality.queries import PostgresServing
-from services.dashboard.quality.shared_answers import SharedServing
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
@@ -116,7 +114,8 @@ class _Parts:
 
     board: LiveBoard
     feed: LiveFeed
-    serving: PostgresServing
+    #: The serving database.
+    serving: Postgres
     #: Of the customers, where they have a database of their own.
     customers: Postgres | None
     #: Of their write keys, where that is not the accounts' database.
@@ -148,8 +147,9 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         on_reachable=board.set_reachable,
         on_death=on_death,
     )
-    serving = PostgresServing(
+    serving = Postgres(
         settings.postgres_dsn.get_secret_value(),
+        service="dashboard",
         connections_max=settings.postgres_connections_max,
         seconds_max=settings.query_seconds_max,
     )
@@ -188,7 +188,6 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     forwarding = Forwarding(settings.query_url, wait_seconds_max=settings.query_wait_seconds_max)
     app = make_app(
         board,
-        SharedServing(serving),
         views,
         Door(
             Identities(accounts.postgres),
@@ -205,15 +204,14 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
             AccountsAudit(accounts.postgres, _now_ms),
         ),
         streams_max=settings.streams_max,
-        unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),
         now_ms=_now_ms,
-        replay=replay,
-        limits=PostgresLimits(customers or serving.postgres, serving.postgres),
-        past=PostgresPast(serving.postgres),
+        recordings=replay,
+        limits=PostgresLimits(customers or serving, serving),
+        past=PostgresPast(serving),
         forwarding=forwarding,
         alerts=AlertRoutes(
             Alerting(accounts.postgres),
-            Trying(serving.postgres, _now_ms),
+            Trying(serving, _now_ms),
             now_ms=_now_ms,
             proxies=settings.proxies,
         ),

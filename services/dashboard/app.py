@@ -1,15 +1,16 @@
-"""The dashboard's HTTP application: the page, the live stream, and the quality table. Each route names who may use it."""
+"""The dashboard's HTTP application: the page, and what the public API has of live figures, accounts, alerts and recordings.
+
+Each route names who may use it.
+"""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from services.accounts.http.access import INSTALLATION, METRICS, Routing
+from services.accounts.http.access import Routing
 from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
@@ -19,11 +20,13 @@ from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
 from services.alerts.http.operations import OPERATIONS as ALERT_OPERATIONS
 from services.alerts.http.routes import AlertRoutes
+from services.dashboard import partitions, replay
 from services.dashboard.arrivals import open_routes
 from services.dashboard.arrivals import routes as arriving
 from services.dashboard.arrivals.open_routes import OpenViewRoutes
 from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.forwarding import Forwarding
+from services.dashboard.limits import routes as limiting
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
 from services.dashboard.live import past_routes
@@ -33,24 +36,26 @@ from services.dashboard.live.past_routes import Past, PastRoutes
 from services.dashboard.live.routes import LiveRoutes
 from services.dashboard.page.files import POLICY
 from services.dashboard.page.routes import STATIC, Pages
-from services.dashboard.quality.figures import qualities
-from services.dashboard.quality.queries import Serving
+from services.dashboard.partitions import PartitionRoutes
 from services.dashboard.replay import Replay
 from services.dashboard.views import Views
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import Operation
+from services.rim.http.problems import problem_response
 from services.rim.telemetry import metrics
+from shared.http.problems import Problem
 from shared.metrics import DASHBOARD_REQUESTS
 
-HOURS_MAX: Final = 366 * 24
 #: What is served here of the public API; all else under /v1 is passed on.
 OPERATIONS: Final[list[Operation]] = [
     *live.OPERATIONS,
     *past_routes.OPERATIONS,
     *arriving.OPERATIONS,
     *open_routes.OPERATIONS,
+    *limiting.OPERATIONS,
+    *partitions.OPERATIONS,
+    *replay.OPERATIONS,
 ]
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
@@ -85,7 +90,7 @@ class Door:
             try:
                 await self.audit.note(actor, action, target)
             except (PostgresAway, NotPublished, QueryRefused):
-                return _json({"error": "away", "detail": "Postgres does not answer"}, status=503)
+                return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
             return await handler(request)
 
         return answer
@@ -93,21 +98,19 @@ class Door:
 
 def make_app(
     board: LiveBoard,
-    serving: Serving,
     views: Views | None,
     door: Door,
     *,
     streams_max: int,
-    unpublished_ms_max: int,
     now_ms: Callable[[], int],
-    replay: Replay | None = None,
+    recordings: Replay | None = None,
     limits: LimitsSource | None = None,
     past: Past | None = None,
     forwarding: Forwarding | None = None,
     alerts: AlertRoutes | None = None,
     arrivals: ArrivalRoutes | None = None,
 ) -> web.Application:
-    """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on.
+    """The application that shows `board`, and asks `views` and `replay` where the processor's lookups are on.
 
     `limits` has the customers' limits, `past` the live picture of earlier; `forwarding` passes questions on. Raises `AccessUnnamed`
     if a route does not say who may use it.
@@ -124,13 +127,11 @@ def make_app(
         address=door.routes.place.address,
     )
     app.middlewares.append(guard.answer)
-    routes = Routes(board, serving, views, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
     LiveRoutes(board, guard, streams_max=streams_max).add_to(routing)
-    routing.get("/api/quality", routes.quality, METRICS, name="quality")
-    routing.get("/api/partitions", routes.partitions, INSTALLATION, name="partitions")
+    PartitionRoutes(views).add_to(routing)
     door.routes.add_to(routing)
-    if replay is not None:
-        replay.add_to(routing, door.noting)
+    if recordings is not None:
+        recordings.add_to(routing, door.noting)
     if limits is not None:
         LimitsRoutes(limits, now_ms).add_to(routing)
     if past is not None:
@@ -143,7 +144,7 @@ def make_app(
             OpenViewRoutes(arrivals.newest, views.view, door.audit, door.routes.place.address).add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
-        forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described, *(ALERT_OPERATIONS if alerts else [])])
+        forwarding.add_to(routing, [*OPERATIONS, *door.routes.described, *(ALERT_OPERATIONS if alerts else [])])
     Pages().add_to(routing)
     routing.check()
     app[ROUTING] = routing
@@ -157,95 +158,8 @@ def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner
     )
 
 
-class Routes:
-    """HTTP to and from the board and the queries; nothing is computed here."""
-
-    def __init__(
-        self,
-        board: LiveBoard,
-        serving: Serving,
-        views: Views | None,
-        *,
-        unpublished_ms_max: int,
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._board = board
-        self._serving = serving
-        self._views = views
-        self._unpublished_ms_max = unpublished_ms_max
-        self._now_ms = now_ms
-
-    async def quality(self, request: web.Request) -> web.Response:
-        """The quality of each customer over the last `hours` (whole hours, the running one included)."""
-        try:
-            hours = int(request.query.get("hours", "24"))
-        except ValueError:
-            hours = 0
-        if not 1 <= hours <= HOURS_MAX:
-            return _json({"error": "hours", "detail": f"hours is a whole number from 1 to {HOURS_MAX}"}, status=400)
-        now_ms = self._now_ms()
-        this_hour = datetime.fromtimestamp(now_ms / 1_000, UTC).replace(minute=0, second=0, microsecond=0)
-        since = this_hour - timedelta(hours=hours - 1)
-        scope = principal_of(request).scope
-        try:
-            found = await self._serving.rollups_since(since, scope)
-        except PostgresAway:
-            return _json({"error": "away", "detail": "Postgres does not answer"}, status=503)
-        except NotPublished:
-            return _json({"error": "unpublished", "detail": "the finalizer has not published yet"}, status=503)
-        except QueryRefused:
-            return _json({"error": "refused", "detail": "Postgres refuses the query"}, status=500)
-        # The table is not old because there are no viewers. It is old if a finished view is not in it.
-        published_ms = _ms(found.published_at)
-        missing_since_ms = self._board.finished_after(published_ms or 0, scope)
-        return _json(
-            {
-                "now_ms": now_ms,
-                "hours": hours,
-                "newest_hour_ms": _ms(found.newest_hour),
-                "published_ms": published_ms,
-                "missing_since_ms": missing_since_ms,
-                "is_old": missing_since_ms is not None and now_ms - missing_since_ms > self._unpublished_ms_max,
-                "customers_omitted": found.customers_omitted,
-                "gathered_dimensions": found.gathered,
-                "customers": [
-                    asdict(quality) for quality in qualities(found.sums, found.startups, found.sources, found.by_source)
-                ],
-            }
-        )
-
-    async def partitions(self, _: web.Request) -> web.Response:
-        """Partitions and slots as the processor reports them now."""
-        if self._views is None:
-            return _lookups_off()
-        try:
-            found = await self._views.partitions()
-        except (LookupsAway, LookupsRefused) as error:
-            return _not_looked_up(error)
-        return web.Response(body=found, content_type="application/json")
-
-
 def _away_page() -> web.Response:
     return web.Response(body=_AWAY.read_bytes(), content_type="text/html", charset="utf-8", status=503)
-
-
-def _lookups_off() -> web.Response:
-    detail = "DASHBOARD_LOOKUP_URL and DASHBOARD_LOOKUP_TOKEN are not set"
-    return _json({"error": "off", "detail": detail}, status=404)
-
-
-def _not_looked_up(error: LookupsAway | LookupsRefused) -> web.Response:
-    if isinstance(error, LookupsAway):
-        return _json({"error": "away", "detail": "no slot of the processor answers for its partitions"}, status=503)
-    return _json({"error": "refused", "detail": "the processor refuses the question"}, status=502)
-
-
-def _ms(at: datetime | None) -> int | None:
-    return None if at is None else round(at.timestamp() * 1_000)
-
-
-def _json(content: dict[str, Any], *, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(content), content_type="application/json", status=status)
 
 
 async def _finish(request: web.Request, response: web.StreamResponse) -> None:

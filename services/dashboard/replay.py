@@ -5,18 +5,21 @@ rrweb is no part of Playhead: the page loads it from a folder that holds its pac
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, TypeVar
 
 import aiohttp
-import orjson
+import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import PAGE, VIEWS_OF_ONE, Routing
+from services.rim.http.openapi import GUARDED, Operation
+from services.rim.http.problems import problem_response
 from services.rim.http.tls import connector
+from shared.http.problems import Problem
 from shared.schemas.beacon import CUSTOMER_ID
-from shared.schemas.recording import SESSION_ID
+from shared.schemas.recording import SESSION_ID, RecordingIndex
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +46,46 @@ _PAGE_POLICY: Final = (
 )
 
 
+class AskedRecording(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a list of payloads."""
+
+    customer: str
+    session: str
+    from_: Annotated[str, msgspec.Meta(description="the first number of the list")] = msgspec.field(
+        name="from", default="0"
+    )
+
+
+class AskedPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a payload."""
+
+    customer: str
+    session: str
+    number: Annotated[str, msgspec.Meta(description="of the payload, as the list has it")]
+
+
+OPERATIONS: Final = [
+    Operation(
+        "/v1/recordings",
+        "The stored payloads of a session's recording",
+        RecordingIndex,
+        AskedRecording,
+        statuses=(400, *GUARDED, 502),
+        tag="views",
+    ),
+    Operation(
+        "/v1/recordings/payload",
+        "One payload of a recording as it came, in the encoding in which it came",
+        None,
+        AskedPayload,
+        media=("application/octet-stream",),
+        statuses=(400, *GUARDED, 502),
+        tag="views",
+    ),
+]
+Asked = TypeVar("Asked", AskedRecording, AskedPayload)
+
+
 class Replay:
     """The page and its two questions. `url` is where any slot of application `recordings` answers lookups."""
 
@@ -57,9 +100,9 @@ class Replay:
         """Adds the routes; `noting` has each look at a session noted. The client lives as long as the application."""
         routing.get("/replay", self.page, PAGE, name="replay")
         index = noting(self.index, "looked_at_recording", "session")
-        routing.get("/api/recordings", index, VIEWS_OF_ONE, name="recordings")
+        routing.get("/v1/recordings", index, VIEWS_OF_ONE, name="recordings")
         payload = noting(self.payload, "looked_at_recording", "session")
-        routing.get("/api/recordings/payload", payload, VIEWS_OF_ONE, name="recordings-payload")
+        routing.get("/v1/recordings/payload", payload, VIEWS_OF_ONE, name="recordings-payload")
         if self._rrweb is not None:
             routing.files("/rrweb/", self._rrweb, name="rrweb")
         routing.app.on_startup.append(self._open)
@@ -68,33 +111,36 @@ class Replay:
     async def page(self, _: web.Request) -> web.StreamResponse:
         """The page: `?customer=...&session=...` select what it plays."""
         if self._rrweb is None:
-            return _refused(404, "off", "DASHBOARD_RRWEB_DIR is not set")
+            return problem_response(Problem(404, "Nothing is here", "replay-off", "DASHBOARD_RRWEB_DIR is not set."))
         return web.FileResponse(_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
 
     async def index(self, request: web.Request) -> web.StreamResponse:
         """What of a session is stored, in order; `from` begins later."""
-        first = request.query.get("from", "0")
-        if not _is_number(first):
-            return _refused(400, "from", "from is a number")
-        return await self._passed_on(request, "/index", {"from": first}, {"Content-Type": "application/json"})
+        asked = _asked(request, AskedRecording)
+        if asked is None or not _is_number(asked.from_):
+            return _wrong("customer and session name a session, from is a number")
+        headers = {"Content-Type": "application/json"}
+        return await self._passed_on(request, asked, "/index", {"from": asked.from_}, headers)
 
     async def payload(self, request: web.Request) -> web.StreamResponse:
         """One payload as it came."""
-        number = request.query.get("number", "")
-        if not _is_number(number):
-            return _refused(400, "number", "number names a payload")
-        return await self._passed_on(request, f"/{number}", {}, _PAYLOAD_HEADERS)
+        asked = _asked(request, AskedPayload)
+        if asked is None or not _is_number(asked.number):
+            return _wrong("customer and session name a session, number a payload of it")
+        return await self._passed_on(request, asked, f"/{asked.number}", {}, _PAYLOAD_HEADERS)
 
     async def _passed_on(
-        self, request: web.Request, what: str, parameters: dict[str, str], own_headers: Mapping[str, str]
+        self,
+        request: web.Request,
+        asked: AskedRecording | AskedPayload,
+        what: str,
+        parameters: dict[str, str],
+        own_headers: Mapping[str, str],
     ) -> web.StreamResponse:
-        customer_id, session_id = request.query.get("customer", ""), request.query.get("session", "")
-        if not CUSTOMER_ID.fullmatch(customer_id) or not SESSION_ID.fullmatch(session_id):
-            return _refused(400, "name", "customer and session name a session")
         assert self._session is not None, "not opened"
-        url = f"{self._url}/recordings/{session_id}{what}"
+        url = f"{self._url}/recordings/{asked.session}{what}"
         try:
-            async with self._session.get(url, params={"customer": customer_id, **parameters}) as answer:
+            async with self._session.get(url, params={"customer": asked.customer, **parameters}) as answer:
                 if answer.status != 200:
                     return _of(answer.status)
                 headers = {name: answer.headers[name] for name in _HEADERS_PASSED_ON if name in answer.headers}
@@ -104,7 +150,7 @@ class Replay:
                 return response
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("lookups_away", kind=type(error).__name__)
-            return _refused(503, "away", "no slot of the processor answers for this session")
+            return _away()
 
     async def _open(self, _: web.Application) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=SILENT_SECONDS_MAX, sock_read=SILENT_SECONDS_MAX)
@@ -134,15 +180,28 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
 
 
+def _asked(request: web.Request, kind: type[Asked]) -> Asked | None:
+    """The parameters, if they name a session."""
+    try:
+        asked = msgspec.convert(dict(request.query), kind, strict=False)
+    except msgspec.ValidationError:
+        return None
+    names_one = CUSTOMER_ID.fullmatch(asked.customer) and SESSION_ID.fullmatch(asked.session)
+    return asked if names_one else None
+
+
 def _of(status: int) -> web.Response:
     if status == 404:
-        return _refused(404, "unknown", "the processor knows no such session or payload")
+        return problem_response(Problem(404, "There is no such session or payload", "unknown"))
     if status >= 500:
-        return _refused(503, "away", "no slot of the processor answers for this session")
+        return _away()
     log.error("lookups_refused", status=status)
-    return _refused(502, "refused", "the processor refuses the question")
+    return problem_response(Problem(502, "The processor refuses the question", "lookups-refused"))
 
 
-def _refused(status: int, error: str, detail: str) -> web.Response:
-    body = orjson.dumps({"error": error, "detail": detail})
-    return web.Response(body=body, status=status, content_type="application/json")
+def _away() -> web.Response:
+    return problem_response(Problem(503, "No slot of the processor answers for this session", "lookups-away"))
+
+
+def _wrong(detail: str) -> web.Response:
+    return problem_response(Problem(400, "The question is wrong", "wrong-question", detail))

@@ -83,12 +83,6 @@ class DashboardSettings(AccountsSettings):
         default=7.0, gt=0, le=60, description="how long a bucket waits for all partitions"
     )
     live_customers_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="customers held in memory")
-    unpublished_seconds_max: float = pydantic.Field(
-        default=120.0,
-        gt=0,
-        le=3_600,
-        description="how long a finished view may be missing in the quality table before the page calls the table old",
-    )
     streams_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="pages that listen to live updates")
     drain_seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"

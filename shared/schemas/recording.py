@@ -54,3 +54,18 @@ class StoredPayload(msgspec.Struct, frozen=True, array_like=True):
     content_type: str
     content_encoding: str
     object: str
+
+
+class RecordingIndex(msgspec.Struct, frozen=True):
+    """What of a session is stored, in order: the answer of the lookup."""
+
+    customer_id: str
+    session_id: str
+    payloads: list[StoredPayload]
+    #: Numbers that were given up: first and last of each range.
+    absent: list[tuple[int, int]]
+    #: Whole payloads that wait for one before them, and the number that is being stored.
+    waiting: int
+    working: int | None
+    #: Where the rest of the list begins; null where this is the end of it.
+    next: int | None

@@ -64,7 +64,7 @@ class Site:
         """Follows the address of an invitation, as its page does; a session of who has joined."""
         _, _, link = address.partition("#")
         body = {"link": link, "name": email or "New", "password": PASSWORD}
-        async with self.client.post("/api/link/use", json=body) as answer:
+        async with self.client.post("/v1/link/use", json=body) as answer:
             assert answer.status == 200, await answer.text()
             return self.session_in(answer.cookies[Cookie(is_secure=False).name].value)
 

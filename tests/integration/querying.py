@@ -116,6 +116,21 @@ class Installation:
             await postgres.close()
 
 
+@asynccontextmanager
+async def answering(
+    dsn: str, folder: Path, *, connections_max: int = 2, seconds_max: float = 60
+) -> AsyncIterator[Answering]:
+    """What answers questions over any database; the warehouse in `folder` need not be there for sums."""
+    postgres = Postgres(dsn, service="query", connections_max=connections_max, seconds_max=seconds_max)
+    await postgres.open()
+    engine = Engine(folder, threads=1, memory_bytes_max=1 << 30, questions_max=1)
+    try:
+        yield Answering(ViewsTable(folder), HotDatabase(postgres, 100_000), engine, rows_max=10**9, answers_max=10)
+    finally:
+        engine.close()
+        await postgres.close()
+
+
 @contextmanager
 def installed(server: Server, folder: Path) -> Iterator[Installation]:
     """An installation of one's own, whose hot rows go back to 1970."""

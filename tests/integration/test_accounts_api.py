@@ -93,7 +93,7 @@ async def test_an_invitation_makes_a_member_of_its_role_once_until_it_is_withdra
     await home.got("DELETE", f"/v1/invitations/{second['id']}", owner)
     for link in (first["link"], second["link"]):
         body = {"link": link.partition("#")[2], "password": PASSWORD}
-        assert (await home.ask("POST", "/api/link/use", None, body))[0] == 410
+        assert (await home.ask("POST", "/v1/link/use", None, body))[0] == 410
     assert (await home.ask("DELETE", f"/v1/invitations/{second['id']}", owner))[0] == 404
 
 
@@ -183,14 +183,14 @@ async def test_somebody_of_two_organisations_works_in_one_at_a_time(home: Site) 
     invitation = await home.got("POST", "/v1/invitations", boss, {"email": "owner@example.com", "role": "viewer"})
     body = {"link": invitation["link"].partition("#")[2], "password": "another password 8"}
     # Who invites knows the link: only the account's own password lets it into another organisation.
-    status, problem = await home.ask("POST", "/api/link/use", None, body)
+    status, problem = await home.ask("POST", "/v1/link/use", None, body)
     assert (status, problem["type"].rpartition(":")[2]) == (401, "account-exists")
     body["password"] = PASSWORD
-    assert await home.got("POST", "/api/link/use", None, body) == {"done": True, "session": False}
-    assert (await home.ask("POST", "/api/link/use", None, body))[0] == 410
+    assert await home.got("POST", "/v1/link/use", None, body) == {"done": True, "session": False}
+    assert (await home.ask("POST", "/v1/link/use", None, body))[0] == 410
     (its_id,) = [one["id"] for one in (await home.got("GET", "/v1/organisations", boss))["organisations"]]
     await home.got("POST", f"/v1/organisations/{its_id}/enter", owner)
-    session = await home.got("GET", "/api/session", owner)
+    session = await home.got("GET", "/v1/session", owner)
     assert (session["organisation"], session["role"], session["operates"]) == ("Globex", "viewer", False)
 
 
@@ -203,17 +203,17 @@ async def test_an_account_that_another_organisation_has_made_brings_its_maker_no
     invitation = await home.got("POST", "/v1/invitations", owner, {"email": victim, "role": "admin"})
     body = {"link": invitation["link"].partition("#")[2], "name": "V", "password": "a password of the victim 9"}
     # The account has members' rights elsewhere: it joins with its password alone, which the victim does not have.
-    assert (await home.ask("POST", "/api/link/use", None, body))[0] == 401
+    assert (await home.ask("POST", "/v1/link/use", None, body))[0] == 401
     emails = {one["email"] for one in (await home.got("GET", "/v1/people", owner))["people"]}
     assert victim not in emails
     # Of no organisation any more, it begins again: the maker's password opens nothing.
     (there,) = [one for one in (await home.got("GET", "/v1/people", boss))["people"] if one["email"] == victim]
     await home.got("DELETE", f"/v1/people/{there['id']}", boss)
-    assert (await home.got("POST", "/api/link/use", None, body))["session"] is True
+    assert (await home.got("POST", "/v1/link/use", None, body))["session"] is True
     with pytest.raises(LoginWrong):
         await home.accounts.log_in(victim, PASSWORD, address=None, agent="")
     session = await home.accounts.log_in(victim, body["password"], address=None, agent="")
-    assert (await home.got("GET", "/api/session", session))["role"] == "admin"
+    assert (await home.got("GET", "/v1/session", session))["role"] == "admin"
 
 
 async def test_an_invitation_that_was_open_takes_no_role_away(home: Site) -> None:
@@ -221,8 +221,8 @@ async def test_an_invitation_that_was_open_takes_no_role_away(home: Site) -> Non
     invitation = await home.got("POST", "/v1/invitations", owner, {"email": "late@example.com", "role": "viewer"})
     late = await invited_at_once(home, "late@example.com")
     body = {"link": invitation["link"].partition("#")[2], "password": PASSWORD}
-    await home.got("POST", "/api/link/use", None, body)
-    assert (await home.got("GET", "/api/session", late))["role"] == "owner"
+    await home.got("POST", "/v1/link/use", None, body)
+    assert (await home.got("GET", "/v1/session", late))["role"] == "owner"
 
 
 async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end(home: Site) -> None:
@@ -235,8 +235,8 @@ async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end
     assert (await home.ask("GET", "/v1/profile", other))[0] == 401
     assert (await home.got("GET", "/v1/profile", owner))["has_password"] is True
     body = {"email": "owner@example.com", "password": PASSWORD}
-    assert (await home.ask("POST", "/api/login", None, body))[0] == 401
-    assert (await home.ask("POST", "/api/login", None, body | {"password": "a new and long one"}))[0] == 200
+    assert (await home.ask("POST", "/v1/login", None, body))[0] == 401
+    assert (await home.ask("POST", "/v1/login", None, body | {"password": "a new and long one"}))[0] == 200
 
 
 async def test_a_second_factor_is_asked_for_and_each_code_works_once(home: Site) -> None:
@@ -248,24 +248,24 @@ async def test_a_second_factor_is_asked_for_and_each_code_works_once(home: Site)
     codes = pyotp.TOTP(begun["secret"])
     login = {"email": "owner@example.com", "password": PASSWORD}
     # It is not in force before a code has shown that the person has it.
-    assert (await home.ask("POST", "/api/login", None, login))[0] == 200
+    assert (await home.ask("POST", "/v1/login", None, login))[0] == 200
     assert (await home.ask("POST", f"{path}/confirm", owner, {"code": "000000"}))[0] == 403
     recovery = (await home.got("POST", f"{path}/confirm", owner, {"code": codes.at(NOW - 30)}))["codes"]
-    status, problem = await home.ask("POST", "/api/login", None, login)
+    status, problem = await home.ask("POST", "/v1/login", None, login)
     assert (status, problem["type"]) == (401, "urn:playhead:problem:code-needed")
-    assert (await home.ask("POST", "/api/login", None, login | {"code": codes.at(NOW - 30)}))[0] == 401
-    assert (await home.ask("POST", "/api/login", None, login | {"code": codes.at(NOW + 90)}))[0] == 401
-    assert (await home.ask("POST", "/api/login", None, login | {"code": codes.at(NOW)}))[0] == 200
-    assert (await home.ask("POST", "/api/login", None, login | {"code": codes.at(NOW)}))[0] == 401
-    assert (await home.ask("POST", "/api/login", None, login | {"code": recovery[0]}))[0] == 200
-    assert (await home.ask("POST", "/api/login", None, login | {"code": recovery[0]}))[0] == 401
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW - 30)}))[0] == 401
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW + 90)}))[0] == 401
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW)}))[0] == 200
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW)}))[0] == 401
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": recovery[0]}))[0] == 200
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": recovery[0]}))[0] == 401
     assert (await home.got("GET", "/v1/profile", owner))["recovery_codes"] == 9
     # Codes are few: tries of them are counted as those of passwords are.
-    assert (await home.ask("POST", "/api/login", None, login | {"code": codes.at(NOW + 30)}))[0] == 429
+    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW + 30)}))[0] == 429
     assert begun["secret"] not in str(home.rows("SELECT * FROM accounts.audit"))
     home.rows("DELETE FROM accounts.attempts RETURNING 1")
     await home.got("POST", f"{path}/end", owner, {"present": PASSWORD})
-    assert (await home.ask("POST", "/api/login", None, login))[0] == 200
+    assert (await home.ask("POST", "/v1/login", None, login))[0] == 200
 
 
 async def test_tokens_are_made_listed_and_revoked_by_who_may(home: Site) -> None:
@@ -313,7 +313,7 @@ async def test_lists_come_in_pages(home: Site) -> None:
 async def test_the_audit_log_says_who_did_what_from_where_and_is_exported(home: Site) -> None:
     owner = await home.owner()
     await home.got("POST", "/v1/customers", owner, {"id": "acme", "name": "=cmd()"})
-    await home.ask("POST", "/api/login", None, {"email": "owner@example.com", "password": "wrong"})
+    await home.ask("POST", "/v1/login", None, {"email": "owner@example.com", "password": "wrong"})
     entries = (await home.got("GET", "/v1/audit", owner))["entries"]
     assert [one["action"] for one in entries] == ["login_failed", "made_customer", "became_first_owner"]
     assert (entries[1]["actor"], entries[1]["target"], entries[1]["address"]) == (

@@ -88,14 +88,14 @@ async def test_an_invited_person_joins_by_a_login_at_the_provider_and_comes_back
     home: Site,
 ) -> None:
     owner = await home.owner()
-    assert await home.got("GET", "/api/login/ways", None) == {"provider": "Acme ID"}
+    assert await home.got("GET", "/v1/login/ways", None) == {"provider": "Acme ID"}
     assert await log_in("boss") == ("/login?failed=unknown", None)
     await home.got("POST", "/v1/invitations", owner, {"email": "boss@globex.example", "role": "editor"})
     for _ in range(2):
         place, session = await log_in("boss", "/replay?customer=acme")
         assert place == "/replay?customer=acme"
         assert session is not None
-        found = await home.got("GET", "/api/session", home.session_in(session))
+        found = await home.got("GET", "/v1/session", home.session_in(session))
         assert (found["name"], found["role"]) == ("boss@globex.example", "editor")
     assert (await home.got("GET", "/v1/invitations", owner))["invitations"] == []
     entries = (await home.got("GET", "/v1/audit", owner))["entries"]
@@ -110,9 +110,9 @@ async def test_a_verified_address_is_the_person_who_has_it_and_an_unverified_one
     place, session = await log_in("owner", "//evil.example/")
     assert place == "/"
     assert session is not None
-    assert (await home.got("GET", "/api/session", home.session_in(session)))["role"] == "owner"
+    assert (await home.got("GET", "/v1/session", home.session_in(session)))["role"] == "owner"
     # Whoever made the account may not be who has the address: its password and sessions have ended.
-    assert (await home.ask("GET", "/api/session", made))[0] == 401
+    assert (await home.ask("GET", "/v1/session", made))[0] == 401
     with pytest.raises(LoginWrong):
         await home.accounts.log_in("owner@example.com", PASSWORD, address=None, agent="")
     # A later invitation is accepted by the next login at the provider.

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -237,12 +238,13 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
 
 
 def _sees(page: str, customer_id: str, token: str) -> bool:
-    """Whether the page has live figures, the table of qualities, and the view's own life."""
-    status, quality = get(f"{page}/api/quality", token)
-    if status != 200 or customer_id not in json.dumps(json.loads(quality)):
+    """Whether the dashboard has live figures, those of earlier, the customer's limits, and the view's own life."""
+    until_ms = int(time.time()) // 60 * 60_000
+    history = f"{page}/v1/live/history?customer={customer_id}&from_ms={until_ms - 600_000}&until_ms={until_ms}"
+    if get(history, token)[0] != 200:
         return False
     # The collector's report and the finalizer's default have come with the documented rights.
-    status, limits = get(f"{page}/api/limits?customer={customer_id}", token)
+    status, limits = get(f"{page}/v1/limits?customer={customer_id}", token)
     values = {one["name"]: one["value"] for one in json.loads(limits)["limits"]}
     if (status, values["beacons_per_second"], values["members_max"]) != (200, 10_000.0, 1_000.0):
         return False

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-import orjson
+import msgspec
 import psycopg
 import structlog
 from aiohttp import web
@@ -21,6 +21,7 @@ from services.accounts.store import external
 from services.accounts.store.external import Begun, NoAccount
 from services.accounts.store.sessions import SESSION_DAYS_MAX
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.openapi import Operation
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,22 @@ CALLBACK_PATH: Final = "/login/back"
 _COOKIE: Final = "playhead_login"
 _SECRET_BYTES: Final = 32
 _PATH_CHARS_MAX: Final = 2_000
+
+
+class LoginWays(msgspec.Struct, frozen=True):
+    """How people may log in besides by passwords: the name of a provider, or null."""
+
+    provider: str | None
+
+
+WAYS: Final = Operation(
+    "/v1/login/ways",
+    "How people may log in besides by passwords",
+    LoginWays,
+    statuses=(),
+    tag="session",
+    is_public=True,
+)
 
 
 @dataclass(frozen=True)
@@ -49,14 +66,14 @@ class ExternalRoutes:
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
-        routing.get("/api/login/ways", self.ways, PUBLIC, name="login-ways")
+        routing.get(WAYS.path, self.ways, PUBLIC, name=WAYS.name)
         routing.get("/login/there", self.begin, PUBLIC_PAGE, name="login-there")
         routing.get(CALLBACK_PATH, self.end, PUBLIC_PAGE, name="login-back")
 
     async def ways(self, _: web.Request) -> web.Response:
         """How people may log in besides by passwords."""
         name = self._external.name if self._external is not None else None
-        return web.Response(body=orjson.dumps({"provider": name}), content_type="application/json")
+        return web.Response(body=msgspec.json.encode(LoginWays(name)), content_type="application/json")
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
         """Leads the browser to the provider; `to` is where it goes after the login."""

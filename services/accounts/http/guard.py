@@ -9,8 +9,6 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-import msgspec
-import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -21,7 +19,7 @@ from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
 from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from shared.http.problems import PROBLEM_JSON, TYPES, Problem
+from shared.http.problems import PROBLEM_JSON, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
 CSRF_HEADER: Final = "Playhead-CSRF"
@@ -152,10 +150,8 @@ class Guard:
 
 def refused(status: int, error: str, detail: str, **headers: str) -> web.Response:
     """An answer that says why there is no other: a problem (RFC 9457)."""
-    problem = msgspec.to_builtins(Problem(status, HTTPStatus(status).phrase, f"{TYPES}{error}", detail))
-    # `error` is for the page.
-    body = orjson.dumps(problem | {"error": error})
-    return web.Response(body=body, status=status, content_type=PROBLEM_JSON, headers=headers)
+    problem = Problem(status, HTTPStatus(status).phrase, error, detail)
+    return web.Response(body=problem.encode(), status=status, content_type=PROBLEM_JSON, headers=headers)
 
 
 def unknown_customer() -> web.Response:

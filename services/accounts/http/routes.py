@@ -1,15 +1,14 @@
-"""Login, log-out, links, who is logged in: HTTP to and from `Accounts`. The API of accounts is added with them."""
+"""Login, log-out, links, who is logged in: HTTP to and from `Accounts`. The rest of the API of accounts is added with them."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
-import orjson
 from aiohttp import web
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
-from services.accounts.http.access import ACCOUNT, PUBLIC, Routing
-from services.accounts.http.external import External, ExternalRoutes
+from services.accounts.http.access import ACCOUNT, PUBLIC, Access, Routing
+from services.accounts.http.external import WAYS, External, ExternalRoutes
 from services.accounts.http.guard import Cookie, credential_of, principal_of
 from services.accounts.http.problems import ANSWERED, Refused, answer_of
 from services.accounts.http.requests import Place, body_of
@@ -19,18 +18,21 @@ from services.accounts.store.audit import Actor
 from services.accounts.store.links import LinkSpent
 from services.accounts.store.sessions import SESSION_DAYS_MAX
 from services.rim.database.pool import Postgres
+from services.rim.http.openapi import GUARDED, Operation
 from shared.http.peer import Network
 from shared.http.problems import Problem
 
 
-class _Login(msgspec.Struct):
+class Login(msgspec.Struct):
+    """What logs somebody in."""
+
     email: str
     password: str
     #: Of the second factor, or a recovery code.
     code: str = ""
 
 
-class _Following(msgspec.Struct):
+class FollowedLink(msgspec.Struct):
     """What a link's page sends: the link alone, or with it what makes a person."""
 
     link: str
@@ -38,6 +40,87 @@ class _Following(msgspec.Struct):
     name: str = ""
     password: str = ""
     organisation: str = ""
+
+
+class LinkFound(msgspec.Struct, frozen=True):
+    """What a link is for."""
+
+    kind: str
+    email: str | None
+    role: str | None
+
+
+class LoggedIn(msgspec.Struct, frozen=True):
+    """Whether a session has begun: the answer has its cookie."""
+
+    session: bool
+    done: Literal[True] = True
+
+
+class LoggedOut(msgspec.Struct, frozen=True):
+    """The session has ended."""
+
+    done: Literal[True] = True
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Who is logged in, or whose token it is, and what a page sends with each change."""
+
+    kind: Literal["person", "token"]
+    name: str
+    organisation: str
+    organisation_id: str
+    role: str | None
+    permissions: list[str]
+    #: Whether these run the installation.
+    operates: bool
+    #: For the header Playhead-CSRF; a token has none.
+    csrf: str | None
+
+
+_OF_PASSWORDS: Final = (400, 401, 403, 409, 410, 429, 503)
+LOGIN: Final = Operation(
+    "/v1/login",
+    "Begins a session for an address, its password and, where the account has one, a code of its second factor",
+    LoggedIn,
+    takes=Login,
+    method="post",
+    statuses=_OF_PASSWORDS,
+    tag="session",
+    is_public=True,
+)
+LINK: Final = Operation(
+    "/v1/link",
+    "What a link is for; it stays unused",
+    LinkFound,
+    takes=FollowedLink,
+    method="post",
+    statuses=_OF_PASSWORDS,
+    tag="session",
+    is_public=True,
+)
+LINK_USE: Final = Operation(
+    "/v1/link/use",
+    "Uses a link: logs in, or makes the person that it is for",
+    LoggedIn,
+    takes=FollowedLink,
+    method="post",
+    statuses=_OF_PASSWORDS,
+    tag="session",
+    is_public=True,
+)
+SESSION: Final = Operation("/v1/session", "Who is logged in", Session, statuses=GUARDED, tag="session")
+LOGOUT: Final = Operation(
+    "/v1/logout", "Ends this session", LoggedOut, method="post", statuses=(400, *GUARDED), tag="session"
+)
+LOGOUT_EVERYWHERE: Final = Operation(
+    "/v1/logout/everywhere",
+    "Ends all sessions of this person",
+    LoggedOut,
+    method="post",
+    statuses=(400, *GUARDED),
+    tag="session",
+)
 
 
 class AccountRoutes:
@@ -64,18 +147,28 @@ class AccountRoutes:
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
-        routing.post("/api/login", _answering(self.log_in), PUBLIC, name="login")
-        routing.post("/api/link", _answering(self.link), PUBLIC, name="link")
-        routing.post("/api/link/use", _answering(self.use_link), PUBLIC, name="use-link")
-        routing.get("/api/session", _answering(self.session), ACCOUNT, name="session")
-        routing.post("/api/logout", _answering(self.log_out), ACCOUNT, name="logout")
-        routing.post("/api/logout/everywhere", _answering(self.log_out_everywhere), ACCOUNT, name="logout-everywhere")
+        handlers: list[tuple[Operation, Callable[[web.Request], Awaitable[web.Response]], Access]] = [
+            (LOGIN, self.log_in, PUBLIC),
+            (LINK, self.link, PUBLIC),
+            (LINK_USE, self.use_link, PUBLIC),
+            (SESSION, self.session, ACCOUNT),
+            (LOGOUT, self.log_out, ACCOUNT),
+            (LOGOUT_EVERYWHERE, self.log_out_everywhere, ACCOUNT),
+        ]
+        for operation, handler, access in handlers:
+            routing.add(operation.method.upper(), operation.path, _answering(handler), access, name=operation.name)
         self._external.add_to(routing)
         self.api.add_to(routing)
 
+    @property
+    def described(self) -> list[Operation]:
+        """For the document of the whole API."""
+        of_sessions = [LOGIN, LINK, LINK_USE, SESSION, LOGOUT, LOGOUT_EVERYWHERE, WAYS]
+        return [*of_sessions, *self.api.described]
+
     async def log_in(self, request: web.Request) -> web.Response:
         """A session for an address, its password and, where the account has one, a code of its second factor."""
-        given = await body_of(request, _Login)
+        given = await body_of(request, Login)
         session = await self._accounts.log_in(
             given.email.strip(), given.password, code=given.code[:100], **self._from(request)
         )
@@ -83,12 +176,12 @@ class AccountRoutes:
 
     async def link(self, request: web.Request) -> web.Response:
         """What a link is for; it stays unused."""
-        link = await self._accounts.link(_link(await body_of(request, _Following)))
-        return _json({"kind": link.kind, "email": link.email, "role": link.role})
+        link = await self._accounts.link(_link(await body_of(request, FollowedLink)))
+        return _json(LinkFound(link.kind, link.email, link.role))
 
     async def use_link(self, request: web.Request) -> web.Response:
         """Uses a link: logs in, or makes the person that it is for."""
-        given = await body_of(request, _Following)
+        given = await body_of(request, FollowedLink)
         credential = _link(given)
         if (await self._accounts.link(credential)).kind == "login":
             return self._begun(await self._accounts.log_in_by_link(credential, **self._from(request)))
@@ -100,22 +193,22 @@ class AccountRoutes:
             organisation=given.organisation,
             **self._from(request),
         )
-        return self._begun(session) if session is not None else _json({"done": True, "session": False})
+        return self._begun(session) if session is not None else _json(LoggedIn(session=False))
 
     async def session(self, request: web.Request) -> web.Response:
         """Who is logged in, and what the page sends with each change."""
         principal, credential = principal_of(request), credential_of(request)
         return _json(
-            {
-                "kind": principal.kind,
-                "name": principal.name,
-                "organisation": principal.organisation,
-                "organisation_id": principal.organisation_id,
-                "role": principal.role,
-                "permissions": sorted(principal.permissions),
-                "operates": principal.operates,
-                "csrf": credential.csrf if credential.kind is Kind.SESSION else None,
-            }
+            Session(
+                kind=principal.kind,
+                name=principal.name,
+                organisation=principal.organisation,
+                organisation_id=principal.organisation_id,
+                role=principal.role,
+                permissions=sorted(principal.permissions),
+                operates=principal.operates,
+                csrf=credential.csrf if credential.kind is Kind.SESSION else None,
+            )
         )
 
     async def log_out(self, request: web.Request) -> web.Response:
@@ -140,12 +233,12 @@ class AccountRoutes:
         return {"address": self.place.address(request), "agent": self.place.agent(request)}
 
     def _begun(self, session: Credential) -> web.Response:
-        response = _json({"done": True, "session": True})
+        response = _json(LoggedIn(session=True))
         self._cookie.set(response, session, SESSION_DAYS_MAX)
         return response
 
     def _ended(self) -> web.Response:
-        response = _json({"done": True})
+        response = _json(LoggedOut())
         self._cookie.delete(response)
         return response
 
@@ -167,12 +260,12 @@ def _answering(
     return answer
 
 
-def _link(given: _Following) -> Credential:
+def _link(given: FollowedLink) -> Credential:
     credential = parsed_credential(Kind.LINK, given.link)
     if credential is None:
         raise LinkSpent
     return credential
 
 
-def _json(content: dict[str, Any], *, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(content), content_type="application/json", status=status)
+def _json(content: msgspec.Struct) -> web.Response:
+    return web.Response(body=msgspec.json.encode(content), content_type="application/json")

@@ -1,9 +1,9 @@
 """What limits one customer, and what its limits refused lately, as collectors and finalizer write it to Postgres."""
 
-from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
+import msgspec
 import psycopg
 from psycopg.rows import dict_row
 
@@ -43,8 +43,7 @@ _GATHERED: Final = """
 """
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """A limit of a customer, and what it refused in the last 24 hours."""
 
     name: str
@@ -58,10 +57,17 @@ class Limit:
     last_refused_ms: int | None = None
 
 
-@dataclass(frozen=True)
-class CustomerLimits:
+class AskedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parameters."""
+
+    customer: Annotated[str, msgspec.Meta(description="a customer")]
+
+
+class CustomerLimits(msgspec.Struct, frozen=True):
     """All limits of one customer."""
 
+    #: When they were read, ms since 1970.
+    now_ms: int
     customer_id: str
     limits: list[Limit]
     #: Of the day's bytes, those that all collectors have taken.
@@ -71,15 +77,11 @@ class CustomerLimits:
     #: Dimensions → views under "(other)", today and yesterday; None where nothing has been published.
     gathered: dict[str, int] | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The fields of the answer."""
-        return asdict(self)
-
 
 class LimitsSource(Protocol):
     """Where the page of limits comes from."""
 
-    async def of(self, customer_id: str) -> CustomerLimits | None:
+    async def of(self, customer_id: str, now_ms: int) -> CustomerLimits | None:
         """The limits of a customer; None if there is no such one. Raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
         ...
 
@@ -91,7 +93,7 @@ class PostgresLimits:
         self._customers = customers
         self._serving = serving
 
-    async def of(self, customer_id: str) -> CustomerLimits | None:
+    async def of(self, customer_id: str, now_ms: int) -> CustomerLimits | None:
         """See `LimitsSource`."""
         found = await self._customers.ask(partial(_read, customer_id=customer_id))
         if found is None:
@@ -100,7 +102,7 @@ class PostgresLimits:
             gathered = await self._serving.ask(partial(_read_gathered, customer_id=customer_id))
         except NotPublished:
             gathered = None
-        return CustomerLimits(**found, gathered=gathered)
+        return CustomerLimits(now_ms, **found, gathered=gathered)
 
 
 async def _read(connection: psycopg.AsyncConnection, customer_id: str) -> dict[str, Any] | None:

@@ -1,18 +1,31 @@
-"""`/limits?customer=...`: the page of one customer's limits, and the question that it asks."""
+"""`/limits?customer=...`: the page of one customer's limits; and `/v1/limits`, the question that it asks."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import orjson
+import msgspec
 from aiohttp import web
 
 from services.accounts.http.access import METRICS_OF_ONE, PAGE, Routing
 from services.accounts.http.guard import unknown_customer
-from services.dashboard.limits.queries import LimitsSource
+from services.dashboard.limits.queries import AskedLimits, CustomerLimits, LimitsSource
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.openapi import GUARDED, Operation
+from services.rim.http.problems import problem_response
+from shared.http.problems import Problem
 
 _PAGE: Final = Path(__file__).parents[1] / "static" / "limits.html"
+OPERATIONS: Final = [
+    Operation(
+        "/v1/limits",
+        "The limits of a customer, and what each of them refused in the last 24 hours",
+        CustomerLimits,
+        AskedLimits,
+        statuses=(400, *GUARDED),
+        tag="customers",
+    )
+]
 
 
 class LimitsRoutes:
@@ -25,7 +38,7 @@ class LimitsRoutes:
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
         routing.get("/limits", self.page, PAGE, name="limits-page")
-        routing.get("/api/limits", self.limits, METRICS_OF_ONE, name="limits")
+        routing.get("/v1/limits", self.limits, METRICS_OF_ONE, name="limits")
 
     async def page(self, _: web.Request) -> web.FileResponse:
         """The page of one `customer`."""
@@ -33,20 +46,19 @@ class LimitsRoutes:
 
     async def limits(self, request: web.Request) -> web.Response:
         """The limits of one `customer`, and what they refused in the last 24 hours."""
-        customer_id = request.query["customer"]
         try:
-            found = await self._source.of(customer_id)
+            asked = msgspec.convert(dict(request.query), AskedLimits, strict=False)
+        except msgspec.ValidationError as error:
+            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+        try:
+            found = await self._source.of(asked.customer, self._now_ms())
         except PostgresAway:
-            return _json({"error": "away", "detail": "Postgres does not answer"}, status=503)
+            return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:
-            detail = "the database has no customers: DASHBOARD_CUSTOMERS_DSN names the one that collectors read"
-            return _json({"error": "off", "detail": detail}, status=404)
+            detail = "DASHBOARD_CUSTOMERS_DSN names the database that collectors read."
+            return problem_response(Problem(404, "The database has no customers", "customers-off", detail))
         except QueryRefused:
-            return _json({"error": "refused", "detail": "Postgres refuses the query"}, status=500)
+            return problem_response(Problem(503, "Postgres refuses the query", "refused"))
         if found is None:
             return unknown_customer()
-        return _json({"now_ms": self._now_ms(), **found.as_json()})
-
-
-def _json(content: dict[str, Any], *, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(content), content_type="application/json", status=status)
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")

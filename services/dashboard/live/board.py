@@ -116,10 +116,6 @@ class LiveBoard:
         shown_ms = self._history.shown_ms
         return 0.0 if shown_ms is None else max(0.0, (self._now_ms() - shown_ms) / 1_000)
 
-    def finished_after(self, since_ms: int, scope: CustomerScope) -> int | None:
-        """See `LiveHistory.finished_after`."""
-        return self._history.finished_after(since_ms, _has(scope))
-
     async def keep_settling(self) -> None:
         """Publishes what may be shown, until cancelled."""
         while True:

@@ -77,8 +77,6 @@ class LiveHistory:
         #: partition → its newest bucket, and the newest in which it had anything to count
         self._newest: dict[int, int] = {}
         self._busy: dict[int, int] = {}
-        #: Buckets in which a view finished or was revised, with its customers.
-        self._finished: dict[int, set[str]] = {}
         #: What `_series` found, and the version that it is of.
         self._drawn: tuple[int, list[int], dict[str, list[Figures | None]]] = (-1, [], {})
         #: Changes whenever the picture does.
@@ -99,11 +97,8 @@ class LiveHistory:
         if bucket_ms <= newest_ms - SLICES_MS:
             live = _unsliced(live)
         self._sliced.add(bucket_ms)
-        has_finished = bool(live.views_finished or live.views_revised)
         if not self._largest.count(live):
             live = _added(customers.get(_OMITTED, {}).get(live.partition), live)
-        if has_finished:
-            self._finished.setdefault(bucket_ms, set()).add(live.customer_id)
         customers.setdefault(live.customer_id, {})[live.partition] = live
         self._first_came_ms.setdefault(bucket_ms, now_ms)
         if self.shown_ms is not None and bucket_ms <= self.shown_ms:
@@ -187,15 +182,6 @@ class LiveHistory:
         """How many customers are shown apart."""
         return sum(1 for one in self._largest.members if has is None or has(one))
 
-    def finished_after(self, since_ms: int, has: Has = None) -> int | None:
-        """By when the first view had finished, or was revised, whose bucket began at `since_ms` or later; None for none."""
-        found = (
-            at_ms + BUCKET_MS
-            for at_ms, customers in self._finished.items()
-            if at_ms >= since_ms and (has is None or any(map(has, customers)))
-        )
-        return min(found, default=None)
-
     def _behind(self) -> list[int]:
         """Partitions that the newest bucket shown is without, though they had not fallen idle: their views are not in it."""
         if self.shown_ms is None:
@@ -219,7 +205,6 @@ class LiveHistory:
         oldest_ms = newest_ms - self._history_ms - CARRY_MS
         for bucket_ms in [known for known in self._buckets if known <= oldest_ms]:
             del self._buckets[bucket_ms], self._first_came_ms[bucket_ms]
-        self._finished = {at_ms: customers for at_ms, customers in self._finished.items() if at_ms in self._buckets}
         self._largest.forget_before(oldest_ms)
 
     def _shown_buckets(self) -> Iterator[int]:

@@ -74,9 +74,9 @@ function draw(content) {
 
 async function ask() {
   try {
-    const answer = await fetchSoon(`/api/limits?customer=${encodeURIComponent(customer)}`);
+    const answer = await fetchSoon(`/v1/limits?customer=${encodeURIComponent(customer)}`);
     const content = await answer.json();
-    say("notice", answer.ok ? "" : `The limits cannot be shown: ${content.detail}.`);
+    say("notice", answer.ok ? "" : `The limits cannot be shown: ${content.detail ?? content.title}.`);
     if (answer.ok) draw(content);
     else byId("source").textContent = "";
   } catch {

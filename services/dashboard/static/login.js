@@ -62,7 +62,7 @@ const FAILED = {
 
 async function offerProvider() {
   try {
-    const { provider } = await (await fetch("/api/login/ways")).json();
+    const { provider } = await (await fetch("/v1/login/ways")).json();
     if (!provider) return;
     byId("provider").textContent = `Log in with ${provider}`;
     byId("provider").href = `/login/there?to=${encodeURIComponent(destination())}`;
@@ -83,14 +83,14 @@ async function begin() {
   }
   // The address bar and the history forget it.
   history.replaceState(null, "", location.pathname + location.search);
-  const found = await send("/api/link", { link });
+  const found = await send("/v1/link", { link });
   if (found.status !== 200) {
     say(problem(found));
     show("login");
     return;
   }
   if (found.content.kind === "login") {
-    const used = await send("/api/link/use", { link });
+    const used = await send("/v1/link/use", { link });
     if (used.status === 200) location.replace(destination());
     else say(problem(used));
     return;
@@ -105,8 +105,8 @@ byId("form").addEventListener("submit", async (event) => {
   const { link } = byId("form").dataset;
   byId("submit").disabled = true;
   const answer = link
-    ? await send("/api/link/use", { ...given, link })
-    : await send("/api/login", { email: given.email, password: given.password, code: given.code });
+    ? await send("/v1/link/use", { ...given, link })
+    : await send("/v1/login", { email: given.email, password: given.password, code: given.code });
   byId("submit").disabled = false;
   if (answer.status === 200 && answer.content.session) {
     location.replace(destination());

@@ -60,9 +60,9 @@ function draw(table, columns, rows) {
 
 async function ask() {
   try {
-    const answer = await fetchSoon("/api/partitions");
+    const answer = await fetchSoon("/v1/partitions");
     const content = await answer.json();
-    say("notice", answer.ok ? "" : `The figures are not up to date: ${content.detail}.`);
+    say("notice", answer.ok ? "" : `The figures are not up to date: ${content.detail ?? content.title}.`);
     if (!answer.ok) return;
     byId("source").textContent = `${content.application}, as ${content.answered_by} sees it`;
     draw(byId("partitions"), PARTITIONS, content.partitions);

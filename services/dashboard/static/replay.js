@@ -14,7 +14,7 @@ const at = document.getElementById('at');
 async function get(path, parameters) {
   const answer = await fetch(`${path}?${new URLSearchParams({ ...names, ...parameters })}`);
   const body = await answer.json();
-  if (!answer.ok) throw new Error(body.detail ?? answer.status);
+  if (!answer.ok) throw new Error(body.detail ?? body.title ?? answer.status);
   return body;
 }
 
@@ -23,7 +23,7 @@ async function listed() {
   const payloads = [];
   let absent = 0;
   for (let from = 0; from !== null;) {
-    const part = await get('/api/recordings', { from });
+    const part = await get('/v1/recordings', { from });
     payloads.push(...part.payloads.map(([sequence]) => sequence));
     absent = part.absent.reduce((sum, [first, last]) => sum + last - first + 1, 0);
     from = part.next;
@@ -74,7 +74,7 @@ try {
   const events = [];
   for (const [done, number] of payloads.entries()) {
     status.textContent = `Loading payload ${done + 1} of ${payloads.length}…`;
-    events.push(...await get('/api/recordings/payload', { number }));
+    events.push(...await get('/v1/recordings/payload', { number }));
   }
   if (events.length < 2) throw new Error('there is nothing to replay yet');
   show(new rrweb.Replayer(events, { root: document.getElementById('stage'), mouseTail: false }), events, absent);

@@ -50,6 +50,8 @@ class Operation:
     status: int = 200
     statuses: tuple[int, ...] = GUARDED
     tag: str = "questions"
+    #: Anybody may ask: neither token nor session is needed.
+    is_public: bool = False
 
     @property
     def name(self) -> str:
@@ -114,6 +116,8 @@ def _operation(one: Operation) -> dict[str, Any]:
             **{str(status): {"description": _MEANINGS[status], "content": problem} for status in one.statuses},
         },
     }
+    if one.is_public:
+        found["security"] = []
     if one.takes is not None:
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": _reference(one.takes)}}}
     return found

@@ -11,7 +11,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core.credentials import Credential
-from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.access import (
     OWNERS,
     AccessUnnamed,
@@ -22,7 +21,6 @@ from services.alerts.service import Alerting
 from services.alerts.trying.running import Trying
 from services.dashboard.app import ROUTING, Door, make_app
 from services.dashboard.arrivals.picture import Read
-from services.dashboard.arrivals.reading import Newest
 from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.live.board import LiveBoard
@@ -30,6 +28,7 @@ from services.dashboard.live.history import LiveHistory
 from services.dashboard.replay import Replay
 from services.rim.database.pool import Postgres, PostgresAway
 from services.rim.http.lookups import LookupsAway, LookupsRefused
+from tests.unit.dashboard.desk import NOW_MS, FakeArrivals, FakeLimits, FakePast, FakeViews, next_picture
 from tests.unit.dashboard.door import (
     ENDED,
     GLOBEX_ADMIN,
@@ -46,16 +45,15 @@ from tests.unit.dashboard.door import (
 )
 from tests.unit.dashboard.records import live, slice_of
 from tests.unit.dashboard.routes import ROUTES
-from tests.unit.dashboard.test_app import NOW_MS, FakeLimits, FakePast, FakeServing, FakeViews, next_picture
 
 #: What each route of one customer wants beside it.
 OF_ONE = {
     "/v1/live/history": "from_ms=0&until_ms=60000",
     "/v1/arrivals": "",
     "/v1/open-views": "viewer=x",
-    "/api/recordings": "session=s",
-    "/api/recordings/payload": "session=s&number=1",
-    "/api/limits": "",
+    "/v1/recordings": "session=s",
+    "/v1/recordings/payload": "session=s&number=1",
+    "/v1/limits": "",
     "/v1/keys": "",
 }
 
@@ -64,33 +62,21 @@ OF_ONE = {
 NOWHERE = Postgres("postgresql://nobody@127.0.0.1:1/none", service="test", connections_max=1, seconds_max=0.1)
 
 
-class FakeArrivals:
-    """A reader of what the test puts here."""
-
-    def __init__(self) -> None:
-        self.beacons: list[Read] = []
-
-    def newest(self, now_ms: int) -> Newest:
-        return Newest(self.beacons, [], is_cut=False)
-
-
 class Desk:
     """The whole application, and clients of several people."""
 
     def __init__(self, folder: Path) -> None:
-        self.serving, self.views, self.limits = FakeServing(), FakeViews(), FakeLimits()
+        self.views, self.limits = FakeViews(), FakeLimits()
         self.past, self.came = FakePast(), FakeArrivals()
         self.door: Door = door()
         self.board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
         self.app = make_app(
             self.board,
-            self.serving,
             self.views,
             self.door,
             streams_max=5,
-            unpublished_ms_max=120_000,
             now_ms=lambda: NOW_MS,
-            replay=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
+            recordings=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
             limits=self.limits,
             past=self.past,
             forwarding=Forwarding("", wait_seconds_max=1),
@@ -151,8 +137,8 @@ def test_an_application_with_a_route_that_names_nobody_is_not_made() -> None:
 
     app = web.Application()
     routing = Routing(app)
-    app.router.add_get("/api/new", handler)
-    with pytest.raises(AccessUnnamed, match="GET /api/new"):
+    app.router.add_get("/v1/new", handler)
+    with pytest.raises(AccessUnnamed, match="GET /v1/new"):
         routing.check()
 
 
@@ -161,9 +147,9 @@ async def test_a_route_that_was_added_later_lets_nobody_in(tmp_path: Path) -> No
         return web.Response()
 
     made = Desk(tmp_path)
-    made.app.router.add_get("/api/new", handler)
+    made.app.router.add_get("/v1/new", handler)
     await made.client.start_server()
-    assert (await made.get("/api/new", OWNER))[0] == 404
+    assert (await made.get("/v1/new", OWNER))[0] == 404
     await made.client.close()
 
 
@@ -178,7 +164,6 @@ async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Crede
             assert answer.status == (302 if access.is_page else 401), path
             if access.is_page:
                 assert answer.headers["Location"].startswith("/login")
-    assert desk.serving.asked == []
     assert desk.views.asked == []
     assert desk.limits.asked == []
 
@@ -229,15 +214,6 @@ async def test_the_live_picture_has_the_customers_of_the_organisation_alone(desk
         assert (await desk.get(f"{path}?customer=initech", GLOBEX_VIEWER))[0] == 404
 
 
-async def test_the_table_is_asked_for_the_customers_of_the_organisation_alone(desk: Desk) -> None:
-    await desk.json("/api/quality", GLOBEX_VIEWER)
-    assert desk.serving.scopes == [CustomerScope(own=frozenset({"globex", "globex-tv"}))]
-    # A view of another organisation that is missing makes this one's table not old.
-    desk.board.take_records([live(100, views_finished=1)])
-    assert (await desk.json("/api/quality", OWNER))["missing_since_ms"] is not None
-    assert (await desk.json("/api/quality", GLOBEX_VIEWER))["missing_since_ms"] is None
-
-
 async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_search_for_a_viewer_is_noted(
     desk: Desk,
 ) -> None:
@@ -259,9 +235,9 @@ async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_searc
 
 async def test_only_who_runs_the_installation_sees_its_partitions(desk: Desk) -> None:
     desk.views.answer = b"{}"
-    assert (await desk.get("/api/partitions", OWNER))[0] == 200
+    assert (await desk.get("/v1/partitions", OWNER))[0] == 200
     for who in (GLOBEX_ADMIN, GLOBEX_VIEWER, METRICS_TOKEN):
-        assert (await desk.get("/api/partitions", who))[0] == 404
+        assert (await desk.get("/v1/partitions", who))[0] == 404
         assert (await desk.get("/partitions", who))[0] == 404
 
 
@@ -269,7 +245,8 @@ async def test_a_token_opens_what_its_scopes_say(desk: Desk) -> None:
     desk.views.answer = b"{}"
     for who, path, status in (
         (METRICS_TOKEN, "/v1/live", 200),
-        (METRICS_TOKEN, "/api/quality", 200),
+        (METRICS_TOKEN, "/v1/limits?customer=globex", 404),
+        (METRICS_TOKEN, "/v1/recordings?customer=globex&session=s", 403),
         (METRICS_TOKEN, "/v1/open-views?customer=globex", 403),
         (METRICS_TOKEN, "/v1/tokens", 403),
         (VIEWS_TOKEN, "/v1/live", 403),
@@ -298,7 +275,7 @@ async def test_a_token_for_some_customers_has_no_business_with_the_organisation(
 
 async def test_a_change_needs_the_sessions_own_csrf_token(desk: Desk) -> None:
     async def log_out(**headers: str) -> int:
-        async with desk.client.post("/api/logout", headers=_headers(OWNER) | headers) as answer:
+        async with desk.client.post("/v1/logout", headers=_headers(OWNER) | headers) as answer:
             return answer.status
 
     csrf = {"Playhead-CSRF": OWNER.csrf}
@@ -309,18 +286,18 @@ async def test_a_change_needs_the_sessions_own_csrf_token(desk: Desk) -> None:
     assert await log_out(**csrf, Origin="null") == 403
     # It comes as far as Postgres, which is not there.
     assert await log_out(**csrf) == 503
-    assert (await desk.json("/api/session", OWNER))["csrf"] == OWNER.csrf
+    assert (await desk.json("/v1/session", OWNER))["csrf"] == OWNER.csrf
 
 
 async def test_a_login_from_another_origins_page_is_refused(desk: Desk) -> None:
     body = {"email": "a@b", "password": "a long enough one"}
     for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}):
-        async with desk.client.post("/api/login", json=body, headers=headers) as answer:
+        async with desk.client.post("/v1/login", json=body, headers=headers) as answer:
             assert answer.status == 403
     # What a form can send without leave is not taken either.
-    async with desk.client.post("/api/login", data=body) as answer:
+    async with desk.client.post("/v1/login", data=body) as answer:
         assert answer.status == 400
-    async with desk.client.post("/api/login", json=body) as answer:
+    async with desk.client.post("/v1/login", json=body) as answer:
         assert (answer.status, (await answer.json())["type"]) == (503, "urn:playhead:problem:away")
 
 
@@ -376,12 +353,12 @@ async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
 
 async def test_each_look_at_a_recording_is_noted_or_refused(desk: Desk) -> None:
     audit = desk.noted
-    await desk.get("/api/recordings?customer=globex&session=s", VIEWS_TOKEN)
-    await desk.get("/api/recordings/payload?customer=globex&session=s&number=1", VIEWS_TOKEN)
-    await desk.get("/api/recordings?customer=acme&session=s", GLOBEX_VIEWER)
+    await desk.get("/v1/recordings?customer=globex&session=s", VIEWS_TOKEN)
+    await desk.get("/v1/recordings/payload?customer=globex&session=s&number=1", VIEWS_TOKEN)
+    await desk.get("/v1/recordings?customer=acme&session=s", GLOBEX_VIEWER)
     assert audit.noted == [
         ("a token", "looked_at_recording", "globex/s"),
         ("a token", "looked_at_recording", "globex/s"),
     ]
     audit.problem = PostgresAway("test")
-    assert (await desk.get("/api/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 503
+    assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 503

@@ -10,7 +10,7 @@ from tests.unit.dashboard.door import door
 
 
 def test_the_document_of_both_services_is_openapi_and_names_each_operation_once() -> None:
-    own = [*OPERATIONS, *door().routes.api.described]
+    own = [*OPERATIONS, *door().routes.described]
     whole = merged(document(OF_QUERY, [Filter]), document(own))
 
     validate(whole)
@@ -22,7 +22,7 @@ def test_the_document_of_both_services_is_openapi_and_names_each_operation_once(
 
 def test_two_types_of_one_name_are_one_type() -> None:
     """Else a document of one service would be described by the other's."""
-    first, second = document(OF_QUERY, [Filter]), document([*OPERATIONS, *door().routes.api.described])
+    first, second = document(OF_QUERY, [Filter]), document([*OPERATIONS, *door().routes.described])
     shared = first["components"]["schemas"].keys() & second["components"]["schemas"].keys()
     assert {name: first["components"]["schemas"][name] for name in shared} == {
         name: second["components"]["schemas"][name] for name in shared

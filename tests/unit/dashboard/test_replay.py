@@ -46,7 +46,7 @@ async def client(processor: Processor, tmp_path: Path) -> AsyncIterator[TestClie
 async def test_a_payload_is_passed_on_as_it_is(
     client: TestClient[web.Request, web.Application], processor: Processor
 ) -> None:
-    async with client.get("/api/recordings/payload", params={**WHO, "number": "7"}) as answer:
+    async with client.get("/v1/recordings/payload", params={**WHO, "number": "7"}) as answer:
         assert (answer.status, await answer.read()) == (200, b"packed")
         assert answer.headers["Content-Encoding"] == "gzip"
         assert "Playhead-Sha256" not in answer.headers
@@ -60,7 +60,7 @@ async def test_a_payload_is_passed_on_as_it_is(
 async def test_the_list_begins_at_the_requested_number(
     client: TestClient[web.Request, web.Application], processor: Processor
 ) -> None:
-    async with client.get("/api/recordings", params={**WHO, "from": "2048"}) as answer:
+    async with client.get("/v1/recordings", params={**WHO, "from": "2048"}) as answer:
         assert answer.status == 200
     assert processor.requests[0][0] == "/recordings/s-1/index?customer=acme&from=2048"
 
@@ -68,13 +68,13 @@ async def test_the_list_begins_at_the_requested_number(
 @pytest.mark.parametrize(
     ("path", "parameters"),
     [
-        ("/api/recordings", {"customer": "acme"}),
-        ("/api/recordings", {**WHO, "session": "../partitions"}),
-        ("/api/recordings", {**WHO, "from": "-1"}),
-        ("/api/recordings", {**WHO, "from": "9" * 5_000}),
-        ("/api/recordings/payload", {**WHO, "number": "9" * 5_000}),
-        ("/api/recordings/payload", WHO),
-        ("/api/recordings/payload", {**WHO, "number": "index"}),
+        ("/v1/recordings", {"customer": "acme"}),
+        ("/v1/recordings", {**WHO, "session": "../partitions"}),
+        ("/v1/recordings", {**WHO, "from": "-1"}),
+        ("/v1/recordings", {**WHO, "from": "9" * 5_000}),
+        ("/v1/recordings/payload", {**WHO, "number": "9" * 5_000}),
+        ("/v1/recordings/payload", WHO),
+        ("/v1/recordings/payload", {**WHO, "number": "index"}),
     ],
 )
 async def test_a_request_that_names_nothing_is_passed_on_to_no_slot(
@@ -90,16 +90,16 @@ async def test_refusals_of_the_processor_are_reported_by_kind(
     client: TestClient[web.Request, web.Application], processor: Processor, status: int, expected: int
 ) -> None:
     processor.status = status
-    async with client.get("/api/recordings", params=WHO) as answer:
+    async with client.get("/v1/recordings", params=WHO) as answer:
         assert answer.status == expected
-        assert (await answer.json())["detail"]
+        assert (await answer.json())["title"]
 
 
 async def test_an_unreachable_processor_is_reported() -> None:
     app = web.Application()
     Replay("http://127.0.0.1:1", TOKEN, None).add_to(Routing(app), lambda handler, *_: handler)
     async with TestClient(TestServer(app)) as client:
-        async with client.get("/api/recordings", params=WHO) as answer:
+        async with client.get("/v1/recordings", params=WHO) as answer:
             assert answer.status == 503
         async with client.get("/replay") as answer:
             assert answer.status == 404
@@ -109,7 +109,7 @@ async def test_an_unreachable_processor_is_reported() -> None:
 async def test_a_number_of_thousands_of_digits_is_refused(
     client: TestClient[web.Request, web.Application], processor: Processor
 ) -> None:
-    for path, name in (("/api/recordings", "from"), ("/api/recordings/payload", "number")):
+    for path, name in (("/v1/recordings", "from"), ("/v1/recordings/payload", "number")):
         async with client.get(path, params={**WHO, name: "9" * 5_000}) as answer:
             assert answer.status == 400
     assert processor.requests == []

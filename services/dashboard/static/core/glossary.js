@@ -127,7 +127,7 @@ export const GLOSSARY = [
     "formula": "Σ rebuffer_ms / Σ (rebuffer_ms + playing_ms); of one view rebuffer_ratio",
     "source": "CTA-2066, rebuffering ratio: stall / (stall + play)",
     "clients": "all",
-    "mux": "larger than Mux's by start-up and seeks. /api/quality gives both: rebuffer_ratio beside rebuffer_fraction",
+    "mux": "larger than Mux's by start-up and seeks. The API has both: rebuffer_ratio beside rebuffer_fraction",
     "cta": "same. CTA-5004-B: bsda, of the session, gives the stalls"
   },
   {

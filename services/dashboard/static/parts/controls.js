@@ -6,6 +6,7 @@ import { chipOf, chipText, filterOf, narrowed } from "../core/filters.js";
 import { LENGTHS, localText, msOf, resolved } from "../core/ranges.js";
 import { isZone } from "../core/place.js";
 import { useQuestion } from "./asking.js";
+import { Field } from "./field.js";
 import { html } from "./html.js";
 import { capital, customers, dimensions, titleOf } from "./known.js";
 import { go, place } from "./place.js";
@@ -13,6 +14,8 @@ import { go, place } from "./place.js";
 const ZONES = Intl.supportedValuesOf ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC"];
 /** More are typed with suggestions instead of chosen from a list. */
 const LISTED_MAX = 40;
+/** While a year is typed, 2026 is 2, 20 and 202 first. */
+const EARLIEST = "1970-01-01T00:00";
 
 export function Controls({ hasRange = true }) {
   return html`<div class="controls" role="region" aria-label="Customer, range and filters">
@@ -40,7 +43,7 @@ function LongCustomer({ known }) {
   const { customer } = place.value;
   const choose = (/** @type {any} */ event) => go({ customer: event.target.value.trim() || "*" });
   return html`<label class="pick">Customer
-    <input id="customer" list="customers" value=${customer === "*" ? "" : customer} placeholder="All customers" size="18" maxlength="64" onChange=${choose} autocomplete="off" />
+    <${Field} id="customer" list="customers" value=${customer === "*" ? "" : customer} placeholder="All customers" size="18" maxlength="64" onChange=${choose} autocomplete="off" />
     <datalist id="customers">${known.map((name) => html`<option value=${name} />`)}</datalist>
   </label>`;
 }
@@ -69,9 +72,9 @@ function Range() {
 function Moment({ name, title }) {
   const { tz } = place.value;
   const at_ms = msOf(place.value[name], tz);
-  const choose = (/** @type {any} */ event) => event.target.value && go({ [name]: event.target.value, range: "" });
+  const choose = (/** @type {any} */ event) => event.target.value && event.target.validity.valid && go({ [name]: event.target.value, range: "" });
   return html`<label class="pick">${title}
-    <input type="datetime-local" id=${name} value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${choose} />
+    <${Field} type="datetime-local" id=${name} min=${EARLIEST} value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${choose} />
   </label>`;
 }
 
@@ -82,7 +85,7 @@ function Zone() {
     else event.target.value = tz;
   };
   return html`<label class="pick">Time zone
-    <input id="tz" list="zones" value=${tz} size="16" onChange=${choose} autocomplete="off" spellcheck=${false} />
+    <${Field} id="tz" list="zones" value=${tz} size="16" onChange=${choose} autocomplete="off" spellcheck=${false} />
     <datalist id="zones">${ZONES.map((name) => html`<option value=${name} />`)}</datalist>
   </label>`;
 }

@@ -10,7 +10,7 @@ export const session = signal(null);
 
 async function ask() {
   try {
-    session.value = await fetchJson("/api/session");
+    session.value = await fetchJson("/v1/session");
   } catch {
     // The screens say what is away.
     setTimeout(ask, 5_000);
@@ -42,8 +42,8 @@ export function Account() {
     <summary title="Account"><span class="who">${name}</span></summary>
     <div class="menu">
       <p class="note">${name} · ${organisation}</p>
-      <button type="button" id="log-out" onClick=${() => leave("/api/logout")}>Log out</button>
-      <button type="button" id="log-out-everywhere" onClick=${() => leave("/api/logout/everywhere")}>Log out in all browsers</button>
+      <button type="button" id="log-out" onClick=${() => leave("/v1/logout")}>Log out</button>
+      <button type="button" id="log-out-everywhere" onClick=${() => leave("/v1/logout/everywhere")}>Log out in all browsers</button>
     </div>
   </details>`;
 }

@@ -6,6 +6,7 @@ import { changeText, countText, NONE, shareText } from "../core/format.js";
 import { localText, momentText, msOf } from "../core/ranges.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/controls.js";
+import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
@@ -19,7 +20,7 @@ export default function Errors() {
     <${Controls} />
     <div class="controls" role="region" aria-label="What is shown">
       <label class="pick">New since
-        <input type="datetime-local" id="since" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => go({ more: { since: e.target.value } })} />
+        <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
       <span class="note">a release, say: within the range</span>
       ${since && html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>`}

@@ -7,6 +7,7 @@ import { countText, shareText } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
 import { Answered, now_ms, useFetched, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/controls.js";
+import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { go, Link, place } from "../parts/place.js";
 
@@ -108,7 +109,7 @@ function Paste({ customer }) {
     <div class="section-head"><h2 id="paste-title">Lines for your player</h2></div>
     <div class="controls">
       <label class="pick">Player <select id="player" value=${player} onChange=${set("player")}>${Object.entries(SNIPPETS).map(([name, { title }]) => html`<option value=${name}>${title}</option>`)}</select></label>
-      <label class="pick">Collector <input id="collector" value=${collector} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
+      <label class="pick">Collector <${Field} id="collector" value=${collector} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
       ${keys.length > 1 && html`<label class="pick">Write key <select id="key" value=${key} onChange=${set("key")}>${keys.map((/** @type {any} */ one) => html`<option value=${one.key}>${one.name || one.key}</option>`)}</select></label>`}
       <button type="button" onClick=${copy}>${isCopied.value ? "Copied" : "Copy"}</button>
     </div>

@@ -8,6 +8,7 @@ import { linesOf } from "../core/series.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { Controls } from "../parts/controls.js";
+import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
@@ -31,7 +32,7 @@ function List() {
     <div class="controls" role="region" aria-label="What is shown">
       <label class="pick">Compare <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}>
         <option value="">with nothing</option><option value="previous">with the range before</option></select></label>
-      <label class="pick">At least <input id="views-min" type="number" min="0" value=${views_min} size="6" onChange=${(/** @type {any} */ e) => go({ more: { views_min: e.target.value } })} /> views</label>
+      <label class="pick">At least <${Field} id="views-min" type="number" min="0" value=${views_min} size="6" onChange=${(/** @type {any} */ e) => go({ more: { views_min: e.target.value } })} /> views</label>
     </div>
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`

@@ -6,6 +6,7 @@ import { bitrateText, durationText, NONE } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
 import { factsOf, spanOf } from "../core/timeline.js";
 import { Answered, useFetched } from "../parts/asking.js";
+import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/known.js";
 import { Lanes } from "../parts/lanes.js";
@@ -36,8 +37,8 @@ function Form({ customer, view }) {
     go({ customer: String(given.get("customer")).trim(), more: { view: String(given.get("view")).trim() } });
   };
   return html`<form class="pick" id="view-form" onSubmit=${show}>
-    <label>Customer <input id="view-customer" name="customer" value=${customer} required maxlength="64" size="12" autocomplete="off" /></label>
-    <label>View id <input id="view-id" name="view" value=${view} required maxlength="68" size="36" autocomplete="off" /></label>
+    <label>Customer <${Field} id="view-customer" name="customer" value=${customer} required maxlength="64" size="12" autocomplete="off" /></label>
+    <label>View id <${Field} id="view-id" name="view" value=${view} required maxlength="68" size="36" autocomplete="off" /></label>
     <button type="submit">Show</button>
   </form>`;
 }

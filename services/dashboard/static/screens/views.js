@@ -9,6 +9,7 @@ import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fiel
 import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/controls.js";
 import { Export } from "../parts/exporting.js";
+import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { dimensions, titleOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
@@ -65,7 +66,7 @@ function Search() {
     go({ more: Object.fromEntries(SEARCHED.map(({ name }) => [name, String(given.get(name) ?? "").trim()])) });
   };
   return html`<form class="new-filter search" id="search" role="search" onSubmit=${search} key=${SEARCHED.map(({ name }) => more[name]).join("\n")}>
-    ${SEARCHED.map(({ name, title, type }) => html`<label>${title} <input name=${name} type=${type} value=${more[name] ?? ""} autocomplete="off" step="any" /></label>`)}
+    ${SEARCHED.map(({ name, title, type }) => html`<label>${title} <${Field} name=${name} type=${type} value=${more[name] ?? ""} autocomplete="off" step="any" /></label>`)}
     <button type="submit">Search</button>
   </form>`;
 }

@@ -18,7 +18,7 @@ from services.processor.engine.application.application import (
 )
 from shared.partitioning import recording_key
 from shared.schemas.beacon import CUSTOMER_ID
-from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID, StoredPayload
+from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID, RecordingIndex, StoredPayload
 from shared.schemas.span import DEFAULT_CUSTOMER
 
 #: Payloads in one answer; `next` is where the rest begins.
@@ -36,21 +36,6 @@ STORED: Final = MapSpec(
 )
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """The answer: what of a session is stored, in order."""
-
-    customer_id: str
-    session_id: str
-    payloads: list[StoredPayload]
-    #: Numbers that were given up: first and last of each range.
-    absent: list[tuple[int, int]]
-    #: Whole payloads that wait for one before them, and the number that is being stored.
-    waiting: int
-    working: int | None
-    #: Where the rest of the list begins; null where this is the end of it.
-    next: int | None
-
-
 class _Question(msgspec.Struct, frozen=True, array_like=True):
     key: bytes
     first: int
@@ -58,7 +43,7 @@ class _Question(msgspec.Struct, frozen=True, array_like=True):
 
 
 _questions: Final = msgspec.msgpack.Decoder(_Question)
-_listed: Final = msgspec.json.Decoder(Listed)
+_listed: Final = msgspec.json.Decoder(RecordingIndex)
 
 
 def stored_entry(number: int) -> bytes:
@@ -93,7 +78,7 @@ def _answer(rows: Rows, subject: bytes) -> bytes | None:
     found = rows.items(STORED, question.key, limit, after=after)
     payloads = [one for _, one in found if one.sequence <= question.last]
     customer_id, _, session_id = question.key.decode().partition(":")
-    listed = Listed(
+    listed = RecordingIndex(
         customer_id=customer_id,
         session_id=session_id,
         payloads=payloads[:LISTED_MAX],

@@ -13,17 +13,7 @@ from services.processor.runtime.http.lookups import json_response, later
 from services.processor.runtime.kafka.ownership import Ownership
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
-
-
-class Overview(msgspec.Struct, frozen=True):
-    """The answer of `GET /partitions`."""
-
-    application: str
-    #: The slot that answers.
-    answered_by: str
-    slots: list[SlotStatus]
-    partitions: list[PartitionStatus]
+from shared.schemas.slots import PartitionStatus, SlotsOverview, SlotStatus
 
 
 def overview(
@@ -34,7 +24,7 @@ def overview(
     slots: list[SlotStatus],
     *,
     standby_lag: Callable[[int], int | None],
-) -> Overview:
+) -> SlotsOverview:
     """Every partition once: as its owner describes it, else as the group does; with the lag of its freshest copy."""
     by_partition = {status.partition: status for slot in slots for status in slot.partitions}
     rows = []
@@ -48,7 +38,7 @@ def overview(
             rows.append(PartitionStatus(partition=partition))
         rows[-1] = msgspec.structs.replace(rows[-1], standby_lag_records=standby_lag(partition))
     bare = [SlotStatus(slot.slot, [], slot.rss_bytes, slot.cpu_us_per_record, slot.problem) for slot in slots]
-    return Overview(application, answered_by, sorted(bare, key=lambda slot: slot.slot), rows)
+    return SlotsOverview(application, answered_by, sorted(bare, key=lambda slot: slot.slot), rows)
 
 
 class PartitionsRoute:

@@ -15,11 +15,11 @@ from services.processor.engine.state.rows import META_KEY, decode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.stores import Stores
-from services.processor.runtime.telemetry.status import PartitionStatus
 from services.rim.process.crash_points import CrashPoints
 from services.rim.process.elastic import Moving
 from services.rim.telemetry.metrics import counter
 from shared.metrics import PROCESSOR_RESTORED_ROWS
+from shared.schemas.slots import PartitionStatus
 from shared.settings import Settings
 
 log = structlog.get_logger(__name__)

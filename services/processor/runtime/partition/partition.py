@@ -27,7 +27,7 @@ from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry.counts import Counts
-from services.processor.runtime.telemetry.status import PartitionStatus
+from shared.schemas.slots import PartitionStatus
 
 log = structlog.get_logger(__name__)
 

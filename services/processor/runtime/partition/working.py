@@ -27,7 +27,7 @@ from services.processor.runtime.partition.transaction import Aborted, Committer,
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.telemetry.counts import Counts
-from services.processor.runtime.telemetry.status import PartitionStatus
+from shared.schemas.slots import PartitionStatus
 from shared.topics import REJECTED
 
 log = structlog.get_logger(__name__)

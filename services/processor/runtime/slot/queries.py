@@ -11,7 +11,8 @@ from services.processor.runtime.partition.answers import Answers
 from services.processor.runtime.questions import Looked, Questions, Unanswered
 from services.processor.runtime.slot.partitions import Partitions
 from services.processor.runtime.slot.watches import Watches
-from services.processor.runtime.telemetry.status import QuarantinedKeyStatus, SlotStatus, Usage, rss_bytes
+from services.processor.runtime.telemetry.status import QuarantinedKeyStatus, Usage, rss_bytes
+from shared.schemas.slots import SlotStatus
 
 
 class SlotQueries:

@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Mapping
 
 from services.processor.engine.application.application import Application
-from services.processor.runtime.telemetry.status import SlotStatus
 from services.rim.telemetry.metrics import gauge
 from shared import metrics
+from shared.schemas.slots import SlotStatus
 
 _OF_PARTITION = (
     metrics.PROCESSOR_LAG_RECORDS,

@@ -16,6 +16,9 @@ from services.dashboard.page.routes import STATIC
 FIRST_LOAD_BYTES_MAX = 150_000
 _IMPORT = re.compile(r'\bfrom\s*"([\w./@-]+)"')
 _IN_DOCUMENT = re.compile(r'(?:href|src)="/static/([^"]+)"')
+_INPUT = re.compile(r"<input\b(?:\$\{[^}]*\}|=>|[^>])*>")
+#: Other inputs are not typed into, or tell each key to what holds their value.
+_SAFE = re.compile(r"type=\"(?:checkbox|radio|hidden|submit)\"|onInput=")
 
 
 @pytest.fixture
@@ -84,3 +87,11 @@ def test_a_first_load_is_small_and_asks_nobody_else() -> None:
 
 def _beside(path: str, name: str) -> str:
     return str((STATIC / path).parent.joinpath(name).resolve().relative_to(STATIC))
+
+
+def test_no_input_of_a_screen_is_given_its_value_at_each_drawing() -> None:
+    """Preact sets a `value` whenever it draws: what is being typed would go. `parts/field.js` and `defaultValue` keep it."""
+    modules = [path for path in STATIC.rglob("*.js") if "vendor" not in path.parts]
+    inputs = [(path.name, one) for path in modules for one in _INPUT.findall(path.read_text())]
+    assert len(inputs) > 30
+    assert [one for one in inputs if " value=${" in one[1] and not _SAFE.search(one[1])] == []

@@ -15,7 +15,7 @@ from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import LookupServer
 from services.processor.runtime.questions import Looked
 from services.processor.runtime.slot.watches import Watches
-from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
+from shared.schemas.slots import PartitionStatus, SlotStatus
 from shared.settings import Settings
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, status_of
 from tests.unit.processor.runtime.http.stand_ins import TOKEN, Answering, Group, Here, endpoint

@@ -18,8 +18,8 @@ from services.processor.runtime.http.hops import PROXIED
 from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import LookupServer
 from services.processor.runtime.questions import Looked, LookedInCopy, Questions, Unanswered
-from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
 from shared.partitioning import partition_of
+from shared.schemas.slots import PartitionStatus, SlotStatus
 from shared.settings import Settings
 from tests.unit.processor.engine.counting import APPLICATION
 from tests.unit.processor.runtime.http.stand_ins import (

@@ -2,7 +2,7 @@
 
 from services.processor.engine.routing import Owner
 from services.processor.runtime.http.partitions import overview
-from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
+from shared.schemas.slots import PartitionStatus, SlotStatus
 
 A, B = Owner("a/0", "http://a:1"), Owner("b/0", "http://b:1")
 

@@ -1,0 +1,92 @@
+"""What is being typed stays, in a real browser, while answers come and the page is drawn again."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.integration.browsing import SOON_MS
+from tests.integration.page.looking import ZONE, Seen
+from tests.integration.page_parts import Looked, watch_now
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_is_typed_stays_while_live_figures_come(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    viewers = page.locator("#tile-viewers .value")
+    expect(viewers).to_have_text("800", timeout=SOON_MS)
+    page.locator("#tz").fill("")
+    page.locator("#tz").press_sequentially("Asia/Ka")
+    looked.installation.count("acme", int(page.evaluate("Date.now()")) // 5_000 * 5_000, 0, viewers_now=801)
+    expect(viewers).to_have_text("801", timeout=SOON_MS)
+    expect(page.locator("#tz")).to_have_value("Asia/Ka")
+    expect(page.locator("#tz")).to_be_focused()
+    page.locator("#tz").press_sequentially("thmandu\n")
+    expect(page).to_have_url(re.compile("tz=Asia(/|%2F)Kathmandu"))
+
+
+def test_a_name_of_a_view_is_typed_while_the_view_is_asked_for_again(seen: Seen) -> None:
+    seen.open("view?customer=acme&view=view-of-x")
+    page = seen.page
+    expect(page.locator("#view-title")).to_be_visible(timeout=SOON_MS)
+    page.locator("#view-id").fill("another")
+    for _ in range(2):
+        # Begun after the text was typed, and drawn before the next one is begun.
+        with page.expect_response(re.compile("/v1/views/view-of-x"), timeout=SOON_MS):
+            pass
+    expect(page.locator("#view-id")).to_have_value("another")
+
+
+@pytest.mark.parametrize(
+    ("address", "field", "text"),
+    [
+        ("views?customer=acme", "#search input[name=viewer]", "viewer-1"),
+        ("views?customer=acme", "#search input[name=title]", "Cup f"),
+        ("titles?customer=acme", "#views-min", "7"),
+        ("integration?customer=acme", "#collector", "collect.example"),
+        ("view?customer=acme", "#view-customer", "globe"),
+        ("errors?customer=acme&range=&from=2026-05-01T10:00&to=2026-05-01T11:00", "#tz", "Europe/Lis"),
+    ],
+)
+def test_what_is_typed_stays_when_the_page_is_drawn_again(seen: Seen, address: str, field: str, text: str) -> None:
+    seen.open(address)
+    page = seen.page
+    typed = page.locator(field)
+    expect(typed).to_be_visible(timeout=SOON_MS)
+    page.evaluate("document.fonts.ready")
+    typed.fill(text)
+    # A place that is like the one before: everything is drawn again, and nothing else happens. A click would end the typing.
+    page.evaluate("dispatchEvent(new PopStateEvent('popstate')); new Promise(requestAnimationFrame)")
+    expect(typed).to_have_value(text)
+    expect(typed).to_be_focused()
+
+
+def test_a_field_shows_what_another_place_says(seen: Seen) -> None:
+    seen.open("explore?customer=acme")
+    page = seen.page
+    zone = page.locator("#tz")
+    expect(zone).to_have_value(ZONE, timeout=SOON_MS)
+    zone.fill("Asia/Tokyo")
+    zone.press("Enter")
+    expect(page).to_have_url(re.compile("Tokyo"))
+    page.go_back()
+    expect(zone).to_have_value(ZONE)
+    # What is no zone is not taken.
+    zone.fill("Nowhere")
+    zone.press("Enter")
+    expect(zone).to_have_value(ZONE)
+
+
+def test_a_date_can_be_typed_key_by_key(seen: Seen) -> None:
+    """A browser says each year that the keys make: 2, 20, 202 and 2026."""
+    seen.open("explore?customer=acme&range=&from=2026-05-01T10:00&to=2026-05-09T11:00&tz=UTC")
+    page = seen.page
+    expect(page.locator("#from")).to_have_value("2026-05-01T10:00", timeout=SOON_MS)
+    page.locator("#from").focus()
+    page.keyboard.type("05032026")
+    page.keyboard.press("Tab")
+    expect(page.locator("#from")).to_have_value("2026-05-03T10:00")
+    expect(page).to_have_url(re.compile("from=2026-05-03"))

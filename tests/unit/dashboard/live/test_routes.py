@@ -1,0 +1,118 @@
+"""The live picture over HTTP: once, whenever it changes, and of earlier."""
+
+import asyncio
+import contextlib
+
+import aiohttp
+from prometheus_client import REGISTRY
+
+from services.dashboard.live.past import Row
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from shared.schemas.live import BUCKET_MS
+from tests.unit.dashboard.desk import NOW_MS, SECONDS_MAX, STREAMS_MAX, Desk, next_picture
+from tests.unit.dashboard.records import live, slice_of
+
+
+async def test_live_shows_that_nothing_was_counted_yet(desk: Desk) -> None:
+    picture = await desk.json("/v1/live")
+    assert (picture["state"], picture["now_ms"], picture["shown_until_ms"]) == ("waiting", NOW_MS, None)
+
+
+async def test_a_stream_sends_the_picture_at_once_and_then_whenever_it_changes(desk: Desk) -> None:
+    stream = await desk.client.get("/v1/live/stream")
+    assert stream.content_type == "text/event-stream"
+    assert (await next_picture(stream))["state"] == "waiting"
+    desk.board.take_records([live(100, viewers_now=3)])
+    first = await next_picture(stream)
+    assert (first["state"], first["now"]["viewers_now"]) == ("live", 3)
+    desk.board.take_records([live(101, viewers_now=4)])
+    second = await next_picture(stream)
+    assert second["series"]["viewers_now"] == [3, 4]
+    assert [(one["customer"], one["now"]["viewers_now"]) for one in second["customers"]] == [("acme", 4)]
+
+
+async def test_a_broker_that_is_away_shows_in_the_picture_and_so_does_its_return(desk: Desk) -> None:
+    desk.board.take_records([live(100, viewers_now=3)])
+    stream = await desk.client.get("/v1/live/stream")
+    await asyncio.to_thread(desk.board.set_reachable, False)
+    # What was shown stays, and is marked as old.
+    while (picture := await next_picture(stream))["state"] != "away" or picture["now"] is None:
+        pass
+    assert picture["now"]["viewers_now"] == 3
+    await asyncio.to_thread(desk.board.set_reachable, True)
+    while (await next_picture(stream))["state"] != "live":
+        pass
+
+
+async def test_records_may_be_handed_over_from_another_thread(desk: Desk) -> None:
+    stream = await desk.client.get("/v1/live/stream")
+    await asyncio.to_thread(desk.board.hand_over, [live(100, viewers_now=9)])
+    while (picture := await next_picture(stream))["state"] != "live":
+        pass
+    assert picture["now"]["viewers_now"] == 9
+
+
+async def test_open_streams_lock_no_page_out(desk: Desk) -> None:
+    """With as many as may be, the one that has been open longest ends."""
+    streams = [await desk.client.get("/v1/live/stream") for _ in range(STREAMS_MAX)]
+    for stream in streams:
+        await next_picture(stream)
+    page = await desk.client.get("/v1/live/stream")
+    await next_picture(page)
+    with contextlib.suppress(aiohttp.ClientError):
+        async with asyncio.timeout(SECONDS_MAX):
+            await streams[0].content.read()
+    assert streams[0].content.at_eof() or streams[0].content.exception() is not None
+    assert REGISTRY.get_sample_value("playhead_dashboard_streams") == STREAMS_MAX
+    for stream in (*streams[1:], page):
+        stream.close()
+
+
+async def test_closing_the_board_ends_every_stream(desk: Desk) -> None:
+    stream = await desk.client.get("/v1/live/stream")
+    await next_picture(stream)
+    desk.board.close()
+    async with asyncio.timeout(SECONDS_MAX):
+        await stream.content.read()
+    assert stream.content.at_eof()
+    assert (await desk.json("/v1/live/stream", 503))["type"].endswith("stopping")
+
+
+async def test_slices_are_of_the_customer_that_is_looked_at_and_follow_the_picture(desk: Desk) -> None:
+    assert (await desk.json("/v1/live?customer=acme"))["slices"] == {}
+    stream = await desk.client.get("/v1/live/stream")
+    await next_picture(stream)
+    bucket = NOW_MS // BUCKET_MS
+    desk.board.take_records([live(bucket, slices={"cdn=x": slice_of(viewers_now=3)}, viewers_now=4)])
+    await next_picture(stream)
+    picture = await desk.json("/v1/live?customer=acme")
+    assert [(one["value"], one["viewers_now"]) for one in picture["slices"]["cdn"]] == [("x", 3)]
+    assert (await desk.json("/v1/live"))["slices"] == picture["slices"]
+    assert (await desk.json("/v1/live?customer=globex"))["slices"] == {}
+    # The figures of one slice, in the place of the customer's.
+    assert picture["now"]["viewers_now"] == 4
+    of_slice = await desk.json("/v1/live?customer=acme&slice=cdn%3Dx")
+    assert (of_slice["now"]["viewers_now"], of_slice["series"]["viewers_now"]) == (3, [3])
+    unknown = await desk.json("/v1/live?customer=acme&slice=cdn%3Dy")
+    assert unknown["now"]["viewers_now"] == 0
+    assert (await desk.json("/v1/live?costumer=acme", 400))["type"].endswith("wrong-question")
+
+
+async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> None:
+    minute_ms = 1_000 * 60_000
+    question = f"/v1/live/history?customer=acme&from_ms={minute_ms}&until_ms={minute_ms + 120_000}"
+    document = '{"steps":12,"values":{"":{"viewers_now":36}}}'
+    desk.past.answer = [Row("", 1_001, document)]
+    answer = await desk.json(question)
+    assert answer == {
+        "from_ms": minute_ms,
+        "step_ms": 60_000,
+        "dimension": "",
+        "values": [{"value": "", "series": {"viewers_now": [None, 3]}}],
+    }
+    assert [(one.customer, one.dimension) for one in desk.past.asked] == [("acme", "")]
+    assert (await desk.json(f"{question}&dimension=password", 400))["type"].endswith("wrong-question")
+    assert (await desk.json(f"{question}&step_ms=61000", 400))["detail"].startswith("step_ms is")
+    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503)):
+        desk.past.answer = error
+        await desk.json(question, status)
