@@ -204,6 +204,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
             AccountsAudit(accounts.postgres, _now_ms),
         ),
         streams_max=settings.streams_max,
+        caller_requests_per_second=settings.caller_requests_per_second,
         now_ms=_now_ms,
         recordings=replay,
         limits=PostgresLimits(customers or serving, serving),

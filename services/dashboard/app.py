@@ -14,6 +14,7 @@ from services.accounts.http.access import Routing
 from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.http.rates import Rates
 from services.accounts.http.requests import BODY_BYTES_MAX
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.looks import Audit
@@ -102,6 +103,7 @@ def make_app(
     door: Door,
     *,
     streams_max: int,
+    caller_requests_per_second: float = 1_000,
     now_ms: Callable[[], int],
     recordings: Replay | None = None,
     limits: LimitsSource | None = None,
@@ -124,6 +126,7 @@ def make_app(
         hosts=door.hosts,
         cookie=door.cookie,
         away_page=_away_page,
+        rates=Rates(caller_requests_per_second),
         address=door.routes.place.address,
     )
     app.middlewares.append(guard.answer)

@@ -83,6 +83,13 @@ class DashboardSettings(AccountsSettings):
         default=7.0, gt=0, le=60, description="how long a bucket waits for all partitions"
     )
     live_customers_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="customers held in memory")
+    caller_requests_per_second: float = pydantic.Field(
+        default=50.0,
+        gt=0,
+        le=100_000,
+        description="of one person or token, of what the dashboard answers itself; four seconds' requests may come at once, others"
+        " are refused (429)",
+    )
     streams_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="pages that listen to live updates")
     drain_seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"

@@ -1,6 +1,7 @@
 """Guard: before every handler it finds out who asks, and whether that person or token may.
 
-In order: the `Host`, the route's access, who asks, the CSRF token of changes, the permission, and the customer that is named.
+In order: the `Host`, the route's access, who asks, how often, the CSRF token of changes, the permission, and the customer that is
+named.
 """
 
 from collections.abc import Callable
@@ -17,11 +18,15 @@ from services.accounts.core.principal import Principal
 from services.accounts.http.access import Access, Routing
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
+from services.accounts.http.rates import Rates, TooManyRequests
 from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.problems import problem_response
 from shared.http.problems import PROBLEM_JSON, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
+#: Of each person or token, where nothing else is said.
+REQUESTS_PER_SECOND: Final = 1_000.0
 CSRF_HEADER: Final = "Playhead-CSRF"
 LOGIN_PATH: Final = "/login"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -70,7 +75,8 @@ def credential_of(request: web.Request) -> Credential:
 
 
 class Guard:
-    """The middleware. `away_page` is what a page answers while nobody can be known; `address` is a request's client's."""
+    """The middleware. `away_page` is what a page answers while nobody can be known; `address` is a request's client's;
+    `rates` are how often who is known may ask."""
 
     def __init__(
         self,
@@ -80,6 +86,7 @@ class Guard:
         hosts: Hosts,
         cookie: Cookie,
         away_page: Callable[[], web.StreamResponse],
+        rates: Rates | None = None,
         address: Callable[[web.Request], str | None] = lambda request: request.remote,
     ) -> None:
         self._routing = routing
@@ -88,6 +95,7 @@ class Guard:
         self._cookie = cookie
         self._away_page = away_page
         self._address = address
+        self._rates = rates or Rates(REQUESTS_PER_SECOND)
         self._turns = Turns()
 
     @web.middleware
@@ -116,6 +124,11 @@ class Guard:
             return self._away(access, error)
         if principal is None:
             return _nobody(request, access)
+        try:
+            self._rates.take(f"{principal.kind}:{principal.id}")
+        except TooManyRequests as error:
+            problem = Problem(429, "Too many requests", "too-many-requests", f"Ask again in {error.seconds:.1f} s.")
+            return problem_response(problem, retry_seconds=error.seconds)
         denied = _denied(request, access, credential, principal)
         if denied is not None:
             return denied

@@ -1,6 +1,7 @@
 // Replays one session: ?customer=...&session=... Each payload is an array of rrweb events, as docs/recordings.md records them.
 
 const STEP_MS = 100;
+const ASKED_AGAIN_MAX = 5;
 // rrweb's type of an event that holds the whole page.
 const FULL_SNAPSHOT = 2;
 
@@ -12,7 +13,13 @@ const position = document.getElementById('position');
 const at = document.getElementById('at');
 
 async function get(path, parameters) {
-  const answer = await fetch(`${path}?${new URLSearchParams({ ...names, ...parameters })}`);
+  const address = `${path}?${new URLSearchParams({ ...names, ...parameters })}`;
+  let answer = await fetch(address);
+  // A long session has more payloads than may be asked for at once.
+  for (let left = ASKED_AGAIN_MAX; answer.status === 429 && left; left -= 1) {
+    await new Promise((resolve) => setTimeout(resolve, 1000 * Number(answer.headers.get('Retry-After') ?? 1)));
+    answer = await fetch(address);
+  }
   const body = await answer.json();
   if (!answer.ok) throw new Error(body.detail ?? body.title ?? answer.status);
   return body;

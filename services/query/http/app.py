@@ -11,6 +11,7 @@ from services.accounts.http.access import PUBLIC, Routing
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.http.rates import Rates
 from services.accounts.http.requests import Place
 from services.accounts.looks import Audit
 from services.query.core.filters import Filter
@@ -21,7 +22,7 @@ from services.query.http.exports import ExportRoutes
 from services.query.http.questions import Questions
 from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
-from services.query.http.turns import Rates, Turns
+from services.query.http.turns import Turns
 from services.query.http.views import Lookup, Single, ViewRoutes
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.openapi import document
@@ -90,11 +91,11 @@ def make_app(
         cookie=door.cookie,
         away_page=_away,
         address=Place(door.proxies).address,
+        rates=Rates(caller_requests_per_second),
     )
     app.middlewares.append(guard.answer)
     desk = Desk(
         Turns(caller_questions_max),
-        Rates(caller_requests_per_second),
         seconds_max=seconds_max,
         days_max=days_max,
         now_ms=now_ms,

@@ -13,7 +13,7 @@ from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
-from services.query.http.turns import Rates, TooManyQuestions, TooManyRequests, Turns
+from services.query.http.turns import TooManyQuestions, Turns
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
 from services.query.scope import Caller, UnknownCustomer
@@ -49,7 +49,6 @@ class Desk:
     def __init__(
         self,
         turns: Turns,
-        rates: Rates,
         *,
         seconds_max: float,
         days_max: int,
@@ -57,7 +56,6 @@ class Desk:
         proxies: Sequence[Network] = (),
     ) -> None:
         self._turns = turns
-        self._rates = rates
         self._seconds_max = seconds_max
         self._proxies = tuple(proxies)
         self.days_max: Final = days_max
@@ -84,15 +82,11 @@ class Desk:
         metrics.histogram(QUERY_ANSWER_SECONDS).labels(shape).observe(time.perf_counter() - began)
 
     def answering(self, handler: Handler) -> Handler:
-        """`handler`, whose errors are problems; a caller who asks too often does not come as far."""
+        """`handler`, whose errors are problems."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
-                self._rates.take(self.caller(request))
                 return await handler(request)
-            except TooManyRequests as error:
-                problem = Problem(429, "Too many requests", "too-many-requests", f"Ask again in {error.seconds:.1f} s.")
-                return problem_response(problem, retry_seconds=error.seconds)
             except Wrong as error:
                 return problem_response(error.problem())
             except tuple(_PROBLEMS) as error:

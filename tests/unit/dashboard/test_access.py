@@ -65,7 +65,7 @@ NOWHERE = Postgres("postgresql://nobody@127.0.0.1:1/none", service="test", conne
 class Desk:
     """The whole application, and clients of several people."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, requests_per_second: float = 1_000) -> None:
         self.views, self.limits = FakeViews(), FakeLimits()
         self.past, self.came = FakePast(), FakeArrivals()
         self.door: Door = door()
@@ -75,6 +75,7 @@ class Desk:
             self.views,
             self.door,
             streams_max=5,
+            caller_requests_per_second=requests_per_second,
             now_ms=lambda: NOW_MS,
             recordings=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
             limits=self.limits,
@@ -362,3 +363,19 @@ async def test_each_look_at_a_recording_is_noted_or_refused(desk: Desk) -> None:
     ]
     audit.problem = PostgresAway("test")
     assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 503
+
+
+async def test_each_person_and_token_has_a_rate_of_requests(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, requests_per_second=0.5)
+    await desk.client.start_server()
+    for _ in range(2):
+        assert (await desk.get("/v1/live", METRICS_TOKEN))[0] == 200
+    async with desk.client.get("/v1/live", headers=_headers(METRICS_TOKEN)) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "2")
+        assert (await answer.json(content_type="application/problem+json"))["type"].endswith(":too-many-requests")
+    # Nobody else pays for it, and what is refused for another reason counts as well.
+    for _ in range(2):
+        assert (await desk.get("/v1/open-views?customer=acme", GLOBEX_VIEWER))[0] == 404
+    assert (await desk.get("/v1/open-views?customer=acme", GLOBEX_VIEWER))[0] == 429
+    assert (await desk.get("/v1/live", OWNER))[0] == 200
+    await desk.client.close()

@@ -1,15 +1,14 @@
-"""How often a caller may ask."""
+"""How often who is known may ask."""
 
 import pytest
 
-from services.query.http.turns import BURST_SECONDS, Rates, TooManyRequests
-from services.query.scope import Caller
+from services.accounts.http.rates import BURST_SECONDS, Rates, TooManyRequests
 
 
 def test_a_caller_has_a_rate_of_requests_and_a_burst_and_others_have_their_own() -> None:
     now = [100.0]
     rates = Rates(2.0, clock=lambda: now[0])
-    somebody, another = Caller("person:1"), Caller("token:2")
+    somebody, another = "person:1", "token:2"
 
     for _ in range(round(2 * BURST_SECONDS)):
         rates.take(somebody)
@@ -28,10 +27,10 @@ def test_a_caller_has_a_rate_of_requests_and_a_burst_and_others_have_their_own()
 
 
 def test_callers_that_are_not_heard_of_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.query.http.turns._REMEMBERED_MAX", 10)
+    monkeypatch.setattr("services.accounts.http.rates._REMEMBERED_MAX", 10)
     now = [0.0]
     rates = Rates(1.0, clock=lambda: now[0])
     for number in range(100):
         now[0] += 10
-        rates.take(Caller(f"token:{number}"))
+        rates.take(f"token:{number}")
     assert len(rates._full_at) <= 11
