@@ -337,7 +337,7 @@ async def test_the_audit_log_says_who_did_what_from_where_and_is_exported(home: 
 async def test_the_document_describes_every_route_of_the_api(home: Site) -> None:
     app = home.client.app
     assert app is not None
-    described = document(home.routes.api.described)
+    described = document(home.routes.described)
     validate(described)
     operations = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
     routes = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource is not None}
