@@ -1,6 +1,8 @@
 """Brokers that have their topics from the first moment.
 
-Each partition costs a broker CPU time when it starts and while it runs, so a test says which topics it needs.
+Each partition costs a broker CPU time when it starts and while it runs, so a test says which topics it needs. A start costs several
+CPU seconds, and what a broker has compiled is lost with it. So a broker that a test gives back rests, and is the next one's when
+nothing of the former is left in it.
 """
 
 import atexit
@@ -13,7 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
 from deploy.local.broker import Broker
+from deploy.local.process import DeadlinePassed, wait_until
 from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
 from shared import topics
@@ -33,35 +39,107 @@ def topics_of(application: str) -> tuple[Topic, ...]:
 
 
 OF_VIEWS: Final = topics_of("video_views")
+#: The settings of a broker that differ from others'.
+Kind = frozenset[tuple[str, str]]
+#: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
+RESTING_MAX: Final = 3
+_ANSWER_SECONDS_MAX: Final = 10.0
+_GONE_SECONDS_MAX: Final = 60.0
+_resting: dict[Kind, list[Broker]] = {}
 
 
 @contextmanager
 def broker_with_topics(
     folder: Path, wanted: Iterable[Topic] = topics.ALL, *, properties: Mapping[str, str] | None = None
 ) -> Iterator[Broker]:
-    """A running broker with these topics, killed at the end: nobody reads its data again.
+    """A running broker with these topics and no others, without groups; at the end it rests.
 
-    Its folder is a copy of one that was formatted once in a run. All such brokers are one cluster to their clients, so a test of
-    two clusters makes its second by itself.
+    A new one lies in `folder`, and its data are a copy of data that were formatted once in a run. All such brokers are one cluster
+    to their clients, so a test of two clusters makes its second by itself.
     """
-    shutil.copytree(_formatted(), folder / "data")
-    broker = Broker(folder, properties=properties)
+    kind = frozenset((properties or {}).items())
+    broker = _rested(kind) or _started(folder, properties)
     try:
-        broker.start()
         if declared := list(wanted):
             create_topics(Settings(kafka_bootstrap=broker.bootstrap), declared)
         yield broker
     finally:
-        broker.kill()
+        _rest(broker, kind)
+
+
+def without_topics(broker: Broker) -> None:
+    """Deletes all topics, and waits until they are gone."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    if names := _topics(admin):
+        for answer in admin.delete_topics(names).values():
+            answer.result()
+    wait_until(lambda: not _topics(admin), _GONE_SECONDS_MAX, "the topics are gone")
 
 
 def at_work(broker: Broker) -> Broker:
-    """The broker, which a test may have left stopped or killed, at work again."""
+    """The broker, which a test may have left stopped or killed, at work again: in its cluster, too, which it left when it hung."""
     if broker.is_running:
         broker.child.signal(signal.SIGCONT)
+        broker.wait_ready()
     else:
         broker.start()
     return broker
+
+
+def _started(folder: Path, properties: Mapping[str, str] | None) -> Broker:
+    shutil.copytree(_formatted(), folder / "data")
+    broker = Broker(folder, properties=properties)
+    broker.start()
+    return broker
+
+
+def _rested(kind: Kind) -> Broker | None:
+    """The broker that has rested the longest of those that have nothing of former tests; None when there is none."""
+    resting = _resting[kind] = [broker for broker in _resting.get(kind, []) if broker.is_running]
+    found = next((broker for broker in resting if _is_as_new(broker)), None)
+    if found is not None:
+        resting.remove(found)
+    return found
+
+
+def _rest(broker: Broker, kind: Kind) -> None:
+    """Keeps a broker for a later test. One that a test has left stopped, or that cannot be emptied, is killed."""
+    resting = _resting.setdefault(kind, [])
+    try:
+        if len(resting) < RESTING_MAX and broker.is_running:
+            without_topics(broker)
+            resting.append(broker)
+            return
+    except (KafkaException, DeadlinePassed):
+        # A test has hung it, or forbidden this: a new one costs less than to find out.
+        pass
+    broker.kill()
+
+
+def _is_as_new(broker: Broker) -> bool:
+    """Whether a resting broker has no topics; its groups are deleted, unless a member of one still counts as alive."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    try:
+        groups = [
+            group.group_id for group in admin.list_consumer_groups(request_timeout=_ANSWER_SECONDS_MAX).result().valid
+        ]
+        for answer in admin.delete_consumer_groups(groups).values() if groups else ():
+            answer.result()
+        # A client of a former test may have made some.
+        return not _topics(admin)
+    except KafkaException:
+        return False
+
+
+def _topics(admin: AdminClient) -> list[str]:
+    return [name for name in admin.list_topics(timeout=_ANSWER_SECONDS_MAX).topics if not name.startswith("__")]
+
+
+@atexit.register
+def _end_all() -> None:
+    for resting in _resting.values():
+        while resting:
+            resting.pop().kill()
 
 
 @functools.cache

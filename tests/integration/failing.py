@@ -13,7 +13,7 @@ from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from shared.topics import Topic
-from tests.integration.brokers import OF_VIEWS
+from tests.integration.brokers import OF_VIEWS, without_topics
 from tests.integration.feed import FINISH, PARTITIONS, Feed, Rows, expect
 from tests.integration.slots import PROCESSOR, Slot, wait_until
 
@@ -33,15 +33,7 @@ QUICK = FINISH | {
 
 def empty(broker: Broker, wanted: Iterable[Topic] = OF_VIEWS) -> None:
     """Deletes all topics and creates these."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-
-    def present() -> list[str]:
-        return [name for name in admin.list_topics(timeout=10).topics if not name.startswith("__")]
-
-    if names := present():
-        for answer in admin.delete_topics(names).values():
-            answer.result()
-    wait_until(lambda: not present(), "the topics are gone")
+    without_topics(broker)
     create_topics(Settings(kafka_bootstrap=broker.bootstrap), wanted)
 
 
