@@ -21,6 +21,7 @@ from shared.settings import Settings
 from tests.chaos import logs
 from tests.chaos.feed import PARTITIONS, Feed
 from tests.chaos.lag import Lag, Summary, commit_lags, summary
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.slots import Slot, wait_until
 
 READY_SECONDS_MAX: Final = 90.0
@@ -121,15 +122,15 @@ class Place:
         return frozenset(gone)
 
 
-def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.0) -> Rolled:
-    """Restarts three slots one after the other while beacons flow. Ends all that it started."""
+def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.0, **settings: str) -> Rolled:
+    """Restarts three slots with these settings one after the other while beacons flow. Ends all that it started."""
 
     def make(number: int, **environ: str) -> Slot:
         # Views stay open: what is measured is hand-over, not finishing.
-        return Slot(broker.bootstrap, folder, number, **environ)
+        return Slot(broker.bootstrap, folder, number, **(settings | environ))
 
     with Broker(folder / "broker") as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+        create_topics(Settings(kafka_bootstrap=broker.bootstrap), OF_VIEWS)
         places = [Place(make, number, way) for number in range(SLOTS)]
         feed = Feed(broker.bootstrap, seconds=FEED_SECONDS_MAX, views_per_second=views_per_second, seed=seed)
         try:

@@ -256,9 +256,9 @@ async def test_a_collector_that_must_leave_records_behind_says_how_many(own: Bro
         own.child.signal(signal.SIGCONT)
 
 
-def test_a_collector_whose_topics_are_not_as_declared_does_not_start(broker: Broker, tmp_path: Path) -> None:
+def test_a_collector_whose_topics_are_not_as_declared_does_not_start(own: Broker, tmp_path: Path) -> None:
     open_to = {"customers": "acme", "trusted_proxies": "none"}
-    collector = Collector(broker.bootstrap, tmp_path, free_port(), profile="production", **open_to)
+    collector = Collector(own.bootstrap, tmp_path, free_port(), profile="production", **open_to)
     collector.child.start()
     try:
         wait_until(lambda: not collector.child.is_running, SECONDS_MAX, "the collector's end")
