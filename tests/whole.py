@@ -1,21 +1,24 @@
-"""Everything, as `make test` runs it: two workers; then alone what failed.
+"""Everything, as `make test` runs it: some workers; then alone what failed.
 
 Before the run the archives of Java classes are made, unless they are there. After it, what failed runs once more with nothing
 beside it. A test that passes only then is unsteady, which is a fault of the test or of the product: the run names it. With
-`--strict` it fails the run.
+`--strict` it fails the run. `--workers` says how many run at once, and `--cpu-seconds` which files take how much CPU time.
 """
 
+import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests import class_archives
+from tests import class_archives, cpu_seconds
 
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 #: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
-_TWO_WORKERS: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+_BY_GROUP: Final = ("--dist", "loadfile", "--no-loadscope-reorder")
+WORKERS: Final = 2
 _ALONE: Final = ("--last-failed", "--last-failed-no-failures", "none")
 #: Failures in more files than these are not examined again. A file, because what its tests share may have failed once for all.
 AGAIN_MAX = 12
@@ -28,10 +31,21 @@ def failed_tests(cache: Path) -> list[str]:
     return sorted(json.loads(cache.read_text())) if cache.exists() else []
 
 
-def run(cache: Path = _CACHE, pytest: tuple[str, ...] = _PYTEST, *, is_strict: bool = False) -> int:
+def run(
+    cache: Path = _CACHE,
+    pytest: tuple[str, ...] = _PYTEST,
+    *,
+    is_strict: bool = False,
+    workers: int = WORKERS,
+    counts_cpu: bool = False,
+) -> int:
     """Runs all tests; 0 when each passed, at its first attempt where `is_strict`, else at its second one at the latest."""
     cache.unlink(missing_ok=True)
-    code = subprocess.run([*pytest, *_TWO_WORKERS], check=False).returncode
+    counting = ("-p", cpu_seconds.__name__) if counts_cpu else ()
+    cpu_seconds.begin()
+    code = subprocess.run([*pytest, "-n", str(workers), *_BY_GROUP, *counting], check=False).returncode
+    if counts_cpu:
+        print(f"\n{cpu_seconds.report()}", flush=True)
     failed = failed_tests(cache)
     files = {name.split("::", 1)[0] for name in failed}
     if code != _FAILED or not 0 < len(files) <= AGAIN_MAX:
@@ -45,6 +59,18 @@ def run(cache: Path = _CACHE, pytest: tuple[str, ...] = _PYTEST, *, is_strict: b
     return code if is_strict else again
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str]) -> int:
+    """`python -m tests.whole`."""
+    parser = argparse.ArgumentParser(prog="python -m tests.whole", description=__doc__)
+    parser.add_argument(
+        "--strict", action="store_true", help="a test that passes only at its second attempt fails the run"
+    )
+    parser.add_argument("--workers", type=int, default=WORKERS, help="how many processes run tests")
+    parser.add_argument("--cpu-seconds", action="store_true", help="list the files with the most CPU time, as root")
+    given = parser.parse_args(arguments)
     class_archives.ensure()
-    sys.exit(run(is_strict="--strict" in sys.argv[1:]))
+    return run(is_strict=given.strict, workers=given.workers, counts_cpu=given.cpu_seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

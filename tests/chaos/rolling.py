@@ -155,6 +155,9 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
             for place in places:
                 for process in [*place.processes, *([] if place.former is None else [place.former])]:
                     process.end()
+            if feed.is_alive():
+                # It would fail in the middle of another test.
+                feed.join(READY_SECONDS_MAX)
         return _measured(commit_lags(broker.bootstrap), calm_ms, steps)
 
 

@@ -10,16 +10,17 @@ import functools
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
-from deploy.local.process import DeadlinePassed, wait_until
+from deploy.local.process import DeadlinePassed, ProcessDied, wait_until
 from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
 from shared import topics
@@ -44,6 +45,8 @@ Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
 RESTING_MAX: Final = 3
 _ANSWER_SECONDS_MAX: Final = 10.0
+_WAKE_SECONDS_MAX: Final = 20.0
+_POLL_SECONDS: Final = 0.1
 _GONE_SECONDS_MAX: Final = 60.0
 _resting: dict[Kind, list[Broker]] = {}
 
@@ -103,11 +106,15 @@ def _rested(kind: Kind) -> Broker | None:
 
 
 def _rest(broker: Broker, kind: Kind) -> None:
-    """Keeps a broker for a later test. One that a test has left stopped, or that cannot be emptied, is killed."""
+    """Keeps a broker for a later test, hung: one that is idle costs some percent of a core.
+
+    One that a test has left stopped, or that cannot be emptied, is killed.
+    """
     resting = _resting.setdefault(kind, [])
     try:
         if len(resting) < RESTING_MAX and broker.is_running:
             without_topics(broker)
+            broker.child.signal(signal.SIGSTOP)
             resting.append(broker)
             return
     except (KafkaException, DeadlinePassed):
@@ -117,18 +124,29 @@ def _rest(broker: Broker, kind: Kind) -> None:
 
 
 def _is_as_new(broker: Broker) -> bool:
-    """Whether a resting broker has no topics; its groups are deleted, unless a member of one still counts as alive."""
+    """Wakes a broker: whether it has no topics and no groups. It hangs again while a member of a group counts as alive."""
+    broker.child.signal(signal.SIGCONT)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    try:
-        groups = [
-            group.group_id for group in admin.list_consumer_groups(request_timeout=_ANSWER_SECONDS_MAX).result().valid
-        ]
-        for answer in admin.delete_consumer_groups(groups).values() if groups else ():
-            answer.result()
-        # A client of a former test may have made some.
-        return not _topics(admin)
-    except KafkaException:
-        return False
+    deadline = time.monotonic() + _WAKE_SECONDS_MAX
+    while time.monotonic() < deadline:
+        try:
+            # It left its cluster when it hung, and has its groups again only some time after it is back.
+            broker.wait_ready(_WAKE_SECONDS_MAX)
+            groups = admin.list_consumer_groups(request_timeout=_ANSWER_SECONDS_MAX).result().valid
+            if not groups:
+                # A client of a former test may have made some.
+                without_topics(broker)
+                return True
+            for answer in admin.delete_consumer_groups([group.group_id for group in groups]).values():
+                answer.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.NON_EMPTY_GROUP:
+                break
+        except (DeadlinePassed, ProcessDied):
+            break
+        time.sleep(_POLL_SECONDS)
+    broker.child.signal(signal.SIGSTOP)
+    return False
 
 
 def _topics(admin: AdminClient) -> list[str]:

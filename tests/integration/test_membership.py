@@ -120,9 +120,10 @@ def test_a_slot_is_replaced_by_a_new_process_and_nobody_elses_partitions_move(
 
 
 def test_a_rolling_restart_with_standbys_moves_only_the_departing_slots_partitions(tmp_path: Path) -> None:
-    # A slot that has no CPU for a while is neither suspected by its standby nor dead to the group: who moves is asked, not when.
-    patient = str(SESSION_SECONDS * 1000)
-    rolled = rolling.roll(tmp_path, way="standby", PROCESSOR_SESSION_MS=patient, PROCESSOR_SUSPECT_MS=patient)
+    # Who moves is asked, not when: a slot that has no CPU for a while is not suspected by its standby nor dead to the group, and has
+    # time for its last commits.
+    limits = ("PROCESSOR_SESSION_MS", "PROCESSOR_SUSPECT_MS", "PROCESSOR_REVOKE_MS_MAX")
+    rolled = rolling.roll(tmp_path, way="standby", **dict.fromkeys(limits, str(SESSION_SECONDS * 1000)))
     print(rolling.table(rolled, "standby"))
     assert [sorted(step.moved) for step in rolled.steps] == [[], [], []]
     assert all(step.departing for step in rolled.steps)
