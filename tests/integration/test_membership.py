@@ -120,7 +120,7 @@ def test_a_slot_is_replaced_by_a_new_process_and_nobody_elses_partitions_move(
 
 
 def test_a_rolling_restart_with_standbys_moves_only_the_departing_slots_partitions(tmp_path: Path) -> None:
-    # Who moves is asked, not when: a slot that has no CPU for a while is not suspected by its standby nor dead to the group, and has
+    # Who moves is asked, not when. A slot without CPU for a while is not suspected by its standby, nor dead to the group, and has
     # time for its last commits.
     limits = ("PROCESSOR_SESSION_MS", "PROCESSOR_SUSPECT_MS", "PROCESSOR_REVOKE_MS_MAX")
     rolled = rolling.roll(tmp_path, way="standby", **dict.fromkeys(limits, str(SESSION_SECONDS * 1000)))
