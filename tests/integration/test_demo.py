@@ -103,7 +103,9 @@ def test_a_demo_refuses_a_second_one_in_its_folder_and_stops_everything_cleanly_
 ) -> None:
     with _demo(tmp_path, "--views", "10") as demo:
         wait_until((tmp_path / "demo" / "processes.json").exists, _READY_SECONDS_MAX, "the demo has begun")
-        second = subprocess.run(_command(tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        second = subprocess.run(
+            _command(tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=_READY_SECONDS_MAX, check=False
+        )
         pids = _pids_once_playing(demo, tmp_path)
         demo.send_signal(signal.SIGTERM)
         code = demo.wait(_END_SECONDS_MAX)
