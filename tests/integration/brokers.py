@@ -43,7 +43,7 @@ OF_VIEWS: Final = topics_of("video_views")
 #: The settings of a broker that differ from others'.
 Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
-RESTING_MAX: Final = 3
+RESTING_MAX: Final = 2
 _ANSWER_SECONDS_MAX: Final = 10.0
 _WAKE_SECONDS_MAX: Final = 20.0
 _POLL_SECONDS: Final = 0.1
