@@ -67,7 +67,9 @@ def _end(span: QuietSpan, local: datetime) -> datetime | None:
         since = minute + back * _DAY_MINUTES - span.from_minute
         if day.weekday() in span.days and 0 <= since < length:
             # Wall-clock arithmetic: an hour that a change of the clocks takes or adds is quiet as well.
-            return day + timedelta(minutes=span.from_minute + length)
+            end = day.replace(fold=0) + timedelta(minutes=span.from_minute + length)
+            # What comes twice ends where it comes again, for who is already there.
+            return end if end.astimezone(UTC) > local.astimezone(UTC) else end.replace(fold=1)
     return None
 
 

@@ -1,6 +1,6 @@
 """Quiet hours in their time zone: past midnight, over changes of the clocks, and never for ever."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,6 +15,10 @@ NIGHT = Quiet(time_zone="Europe/Berlin", spans=[QuietSpan(from_minute=22 * 60, t
 
 def ms(*parts: int) -> int:
     return round(datetime(*parts, tzinfo=BERLIN).timestamp() * 1_000)  # type: ignore[arg-type, misc]
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1_000)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +70,32 @@ def test_quiet_for_ever_ends(at_ms: int) -> None:
 def test_what_is_no_quiet_time_is_refused(wrong: Quiet) -> None:
     with pytest.raises(QuietWrong):
         check(wrong)
+
+
+def test_of_an_hour_that_comes_twice_both_are_quiet_until_their_own_end() -> None:
+    """Clocks in Berlin are set back from 3:00 to 2:00 at 01:00 UTC."""
+    quiet = Quiet(time_zone="Europe/Berlin", spans=[QuietSpan(from_minute=22 * 60, to_minute=2 * 60 + 30)])
+    ends = {one: until_ms(quiet, at(f"2026-10-25T{one}:00+00:00")) for one in ("00:15", "00:45", "01:15", "01:45")}
+    assert ends == {
+        "00:15": at("2026-10-25T00:30:00+00:00"),
+        "00:45": at("2026-10-25T00:45:00+00:00"),
+        "01:15": at("2026-10-25T01:30:00+00:00"),
+        "01:45": at("2026-10-25T01:45:00+00:00"),
+    }
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"])
+def test_no_end_is_in_the_past_nor_within_the_quiet_hours_where_clocks_change(zone: str) -> None:
+    spans = [QuietSpan(from_minute=22 * 60, to_minute=2 * 60 + 30), QuietSpan(from_minute=60, to_minute=150)]
+    quiet = Quiet(time_zone=zone, spans=spans)
+    begin = datetime(2026, 1, 1, tzinfo=ZoneInfo("UTC"))
+    days = [begin + timedelta(days=number) for number in range(365)]
+    offsets = [one.astimezone(ZoneInfo(zone)).utcoffset() for one in days]
+    changes = [one for one, before, after in zip(days[1:], offsets, offsets[1:], strict=False) if before != after]
+    assert len(changes) == 2
+    for change in changes:
+        for minutes in range(-24 * 60, 24 * 60, 10):
+            at_ms = round((change + timedelta(minutes=minutes)).timestamp() * 1_000)
+            end_ms = until_ms(quiet, at_ms)
+            assert at_ms <= end_ms <= at_ms + 6 * 3_600_000
+            assert until_ms(quiet, end_ms) == end_ms
