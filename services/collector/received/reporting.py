@@ -56,6 +56,9 @@ class ReceivedReports:
                 await self._sink.store(records[begin : begin + _AT_ONCE])
             except Unstored as unstored:
                 outcome, problem = "lost", unstored.reason
+        if self.counts.uncounted:
+            log.warning("customers_not_counted", beacons=self.counts.uncounted)
+            self.counts.uncounted = 0
         metrics.counter(COLLECTOR_RECEIVED_REPORTS).labels(outcome).inc()
         if problem and problem != self._problem:
             log.warning("received_not_reported", problem=problem)

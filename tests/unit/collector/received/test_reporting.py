@@ -60,3 +60,12 @@ async def test_what_is_left_at_the_end_is_sent() -> None:
     given.counts.add({("acme", "1"): [2, 0]})
     await given.reports.finish()
     assert given.sent == [(100_000, 2)]
+
+
+async def test_beacons_of_more_customers_than_are_counted_are_said() -> None:
+    given = Reporting()
+    given.counts.uncounted = 5
+    with structlog.testing.capture_logs() as logs:
+        await given.reports.send(100_000)
+        await given.reports.send(105_000)
+    assert [(one["event"], one["beacons"]) for one in logs] == [("customers_not_counted", 5)]
