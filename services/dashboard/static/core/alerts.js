@@ -2,7 +2,7 @@
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
 import { chipOf } from "./filters.js";
-import { bitrateText, countText, durationText } from "./format.js";
+import { bitrateText, countText, durationText, shareText } from "./format.js";
 
 /**
  * The metrics that a rule can measure; `dimensions` where they are not those of views, `hit`: what is counted where it is no viewers.
@@ -37,22 +37,22 @@ export const dimensionsOf = (metric, live) => metricOf(metric).dimensions ?? liv
 /** @param {string} metric @param {number} value */
 export function figureText(metric, value) {
   const { unit } = metricOf(metric);
-  if (unit === "share") return `${(100 * value).toFixed(2)} %`;
+  if (unit === "share") return shareText(value);
   if (unit === "bps") return bitrateText(value);
   return unit === "ms" ? durationText(value) : countText(Math.round(value));
 }
 
-/** @param {Record<string, string>} slice */
-export const sliceText = (slice, all = "all views") => Object.entries(slice).map(([name, value]) => `${name} ${value}`).join(", ") || all;
+/** @param {Record<string, string>} slice @param {string} [all] @param {(name: string) => string} [titleOf] - What people call a dimension. */
+export const sliceText = (slice, all = "all views", titleOf = String) => Object.entries(slice).map(([name, value]) => `${titleOf(name)} ${value}`).join(", ") || all;
 
 /** What a metric is of, where no slice is named. @param {string} metric */
 export const allOf = (metric) => (hitOf(metric) === "viewers" ? "all views" : `all ${hitOf(metric)}`);
 
-/** A rule as a sentence. @param {any} rule */
-export function ruleText(rule) {
+/** A rule as a sentence. @param {any} rule @param {(name: string) => string} [titleOf] */
+export function ruleText(rule, titleOf = String) {
   const { title, anomaly } = metricOf(rule.metric);
-  const within = Object.keys(rule.filter ?? {}).length || !rule.by ? sliceText(rule.filter ?? {}, allOf(rule.metric)) : "";
-  const where = [within, rule.by && `each ${rule.by}`].filter(Boolean).join(", ");
+  const within = Object.keys(rule.filter ?? {}).length || !rule.by ? sliceText(rule.filter ?? {}, allOf(rule.metric), titleOf) : "";
+  const where = [within, rule.by && `each ${titleOf(rule.by)}`].filter(Boolean).join(", ");
   const lasting = rule.for_seconds ? ` for ${durationText(rule.for_seconds * 1_000)}` : "";
   if (rule.condition === "threshold") return `${title} ${rule.direction} ${figureText(rule.metric, rule.threshold)}${lasting} (${where})`;
   const times = anomaly === "below" ? `less than 1/${rule.ratio} of` : `${rule.ratio} times`;

@@ -44,6 +44,12 @@ export function valueText(unit, value) {
   return whole.format(value);
 }
 
+/** A figure beside an axis: without zeros behind the point, and of what is counted whole numbers alone. @param {string} unit @param {number} value */
+export function axisText(unit, value) {
+  if (["count", "views", "viewers"].includes(unit) && !Number.isInteger(value)) return "";
+  return valueText(unit, value).replace(/\.0+(?=\D|$)/, "");
+}
+
 /** How old something is. @param {number} ms */
 export function ageText(ms) {
   const s = Math.max(0, Math.round(ms / 1000));

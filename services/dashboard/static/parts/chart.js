@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { countText, valueText } from "../core/format.js";
+import { axisText, countText, valueText } from "../core/format.js";
 import { momentText, tickText } from "../core/ranges.js";
 import { html } from "./html.js";
 
@@ -87,7 +87,7 @@ function options(into, { lines, unit, tz, height, zoom, at, top }) {
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top) > 0 ? Math.max(high ?? 0, top) * 1.08 : 1] } },
     axes: [
       { ...axis, space: 74, values: (_, ticks, __, ___, step) => ticks.map((tick, at) => tickText(tick * 1_000, tz, step, at === 0)) },
-      { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => valueText(unit, tick)) },
+      { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => axisText(unit, tick)) },
     ],
     series: [
       {},

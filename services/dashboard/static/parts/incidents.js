@@ -6,6 +6,7 @@ import { ageText } from "../core/format.js";
 import { HOUR_MS } from "../core/ranges.js";
 import { now_ms, useFetched } from "./asking.js";
 import { html } from "./html.js";
+import { titleOf } from "./known.js";
 import { Link, place } from "./place.js";
 
 const AGAIN_MS = 5_000;
@@ -25,10 +26,10 @@ export function RecentIncidents() {
 function One({ one }) {
   const { event } = one;
   const worst = event.slices[0];
-  const state = one.closed_ms ? `over for ${ageText(now_ms.value - one.closed_ms)}` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
+  const state = one.closed_ms ? `ended ${ageText(now_ms.value - one.closed_ms)} ago` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
   return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
     <${Link} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
-    ${worst && html` ${figureText(event.metric, worst.value)}, ${sliceText(worst.slice, allOf(event.metric))}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    ${worst && html` ${figureText(event.metric, worst.value)}, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
     <span class="note"> ${one.customer} · ${state}</span>
   </li>`;
 }

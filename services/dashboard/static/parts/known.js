@@ -2,6 +2,7 @@
 // What the API knows: metrics, dimensions, and the customers that may be seen. Asked once.
 
 import { signal } from "@preact/signals";
+import { DAY_MS, HOUR_MS } from "../core/ranges.js";
 import { fetchJson } from "./asking.js";
 
 /** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null}} Metric */
@@ -35,8 +36,9 @@ async function ask() {
 }
 
 async function askCustomers() {
+  // Of whole hours: sums answer it, and no view is read.
   try {
-    const found = await fetchJson(`/v1/breakdown?by=customer&limit=1000&from=${Date.now() - 30 * 86_400_000}`);
+    const found = await fetchJson(`/v1/breakdown?by=customer&limit=1000&from=${Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 30 * DAY_MS}`);
     seen(found.groups.filter((/** @type {any} */ one) => one.kind === "value").map((/** @type {any} */ one) => one.key[0]));
   } catch {
     setTimeout(askCustomers, 10_000);

@@ -26,8 +26,8 @@ function Table({ data }) {
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
       <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
       <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
+      ${!hasUsual && html`<tfoot><tr><td colspan="4" class="note">The day before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
     </table>
-    ${!hasUsual && html`<p class="note">The day before has too few views to say what is usual, so each is held against all other views of the same time.</p>`}
   </div>`;
 }
 

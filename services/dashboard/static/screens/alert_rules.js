@@ -8,7 +8,7 @@ import { momentText } from "../core/ranges.js";
 import { useFetched } from "../parts/asking.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { dimensions } from "../parts/known.js";
+import { dimensions, titleOf } from "../parts/known.js";
 import { place } from "../parts/place.js";
 import { change } from "../parts/session.js";
 
@@ -30,7 +30,7 @@ export function Rules({ rules, receivers, done }) {
     <table id="rules">
       <thead><tr><th scope="col">Rule</th><th scope="col">Customer</th><th scope="col">Finds</th><th scope="col">Severity</th><th scope="col">Notifies</th><th scope="col">Changed by</th><th scope="col">Actions</th></tr></thead>
       <tbody>${rules.map((one) => html`<tr key=${one.id}>
-        <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule)}</td><td>${one.rule.severity}</td>
+        <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, titleOf)}</td><td>${one.rule.severity}</td>
         <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
         <td><button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
@@ -52,7 +52,7 @@ export function NewRule({ receivers, done }) {
   const offers = suggested.data?.rules ?? [];
   return html`<details open=${asked !== null}><summary>New rule</summary>
     ${offers.length > 0 && html`<p id="suggested-rules">Suggested: ${offers.map((/** @type {any} */ one) => html`<button type="button" key=${one.name} onClick=${() => { chosen.value = one; }}>${one.name}</button> `)}</p>`}
-    <p class="note" id="rule-where">${filters.length ? `Within: ${sliceText(filter)}. The filters above say it.` : "Of all views, unless the filters above or the form narrow it: by single values of at most two dimensions."}</p>
+    <p class="note" id="rule-where">${filters.length ? `Within: ${sliceText(filter, "all views", titleOf)}. The filters above say it.` : "Of all views, unless the filters above or the form narrow it: by single values of at most two dimensions."}</p>
     <${RuleForm} key=${JSON.stringify([customer, begun])} id="new-rule" begun=${begun} customer=${customer === "*" ? "" : customer} receivers=${receivers} done=${done} />
   </details>`;
 }
@@ -146,5 +146,5 @@ function triedIncident(one) {
   const worst = event.slices[0];
   const lasted = one.closed_ms ? `lasted ${durationText(one.closed_ms - one.opened_ms)}` : "still open";
   const more = event.slices.length + event.further_slices - 1;
-  return `${momentText(one.opened_ms, place.value.tz)}, ${lasted}: ${figureText(event.metric, worst.value)} in ${sliceText(worst.slice, allOf(event.metric))}${more ? ` and ${more} more` : ""}`;
+  return `${momentText(one.opened_ms, place.value.tz)}, ${lasted}: ${figureText(event.metric, worst.value)} in ${sliceText(worst.slice, allOf(event.metric), titleOf)}${more ? ` and ${more} more` : ""}`;
 }

@@ -8,6 +8,7 @@ import { momentText } from "../core/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/asking.js";
 import { Controls } from "../parts/controls.js";
 import { html } from "../parts/html.js";
+import { titleOf } from "../parts/known.js";
 import { Link, place } from "../parts/place.js";
 import { ReceiverForm, Receivers } from "./alert_receivers.js";
 import { NewRule, Rules } from "./alert_rules.js";
@@ -64,7 +65,7 @@ function Row({ one }) {
     <td>${one.customer}</td>
     <td>${worst && figureText(event.metric, worst.value)}</td>
     <td>${worst && figureText(event.metric, worst.usual)}</td>
-    <td>${worst && sliceText(worst.slice, allOf(event.metric))}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
+    <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? `${event.affected_max} ${hitOf(event.metric)}` : ""}</td>
     <td>${momentText(one.opened_ms, place.value.tz, { seconds: true })} (${ageText(now_ms.value - one.opened_ms)})</td>
   </tr>`;

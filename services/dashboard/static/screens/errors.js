@@ -60,7 +60,7 @@ function Row({ one, since }) {
     ${since && html`<td>${shareText(one.before?.value)} <span class="note">n ${countText(one.before?.n)}</span></td>
       <td>${shareText(one.after?.value)} <span class="note">n ${countText(one.after?.n)}</span></td>
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
-    <td>${countText(one.viewers)}</td><td>${countText(one.failed)}</td>
+    <td>${one.viewers ? countText(one.viewers) : NONE}</td><td>${countText(one.failed)}</td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
     <td><${Where} one=${one} /></td>
   </tr>`;

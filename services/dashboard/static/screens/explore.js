@@ -47,6 +47,7 @@ export default function Explore() {
       <${Overall} metric=${metric} compare=${more.compare ?? ""} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
+      ${as === "line" && second && html`<p class="note">The lines are by ${titleOf(by)} alone; the table below has both.</p>`}
       ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : (more.compare ?? "")} />`}
       ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${more.compare ?? ""} />`}
     </section>`;

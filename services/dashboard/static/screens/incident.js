@@ -3,13 +3,13 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText } from "../core/alerts.js";
-import { countText, durationText } from "../core/format.js";
+import { countText, durationText, NONE } from "../core/format.js";
 import { localText, momentText } from "../core/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { capital, dimensions } from "../parts/known.js";
+import { capital, dimensions, titleOf } from "../parts/known.js";
 import { Link, place } from "../parts/place.js";
 import { change } from "../parts/session.js";
 
@@ -91,7 +91,7 @@ function Course({ incident }) {
       <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} title=${`${counted} by minute`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
-    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric))}</p></div>
+    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric), titleOf)}</p></div>
     <div id="course"><${Answered} of=${found} height=${340} draw=${drawn} /></div>
   </section>`;
 }
@@ -105,10 +105,10 @@ function Found({ incident }) {
       <table id="found">
         <thead><tr><th scope="col">Where</th><th scope="col">Figure</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
         <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
-          <th scope="row">${sliceText(one.slice, allOf(event.metric))}</th>
+          <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
           <td>${figureText(event.metric, one.value)}</td><td>${figureText(event.metric, one.usual)}</td>
           <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
-          <td>${one.probability === null ? "" : `1 in ${Number(1 / Math.max(one.probability, 1e-300)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
+          <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, 1e-300)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
           <td><${Around} incident=${incident} slice=${one.slice} /></td>
         </tr>`)}</tbody>
       </table>
@@ -119,11 +119,11 @@ function Found({ incident }) {
 /** @param {{incident: any}} props */
 function Suspects({ incident }) {
   const { suspects } = incident.event;
-  if (!suspects.length) return html`<p class="note" id="no-suspects">No slice has more of it than its share of ${hitOf(incident.event.metric)}.</p>`;
+  if (!suspects.length) return html`<p class="note" id="no-suspects">No single dimension stands out: none has much more of it than its share of ${hitOf(incident.event.metric)}.</p>`;
   return html`<section aria-labelledby="suspects-title">
     <div class="section-head"><h2 id="suspects-title">Suspects</h2></div>
     <ol id="suspects">${suspects.map((/** @type {any} */ one) => html`<li>
-      <b>${sliceText(one.slice)}</b>: ${Math.round(100 * one.explains)} % of what is too much, ${Math.round(100 * one.share)} % of ${hitOf(incident.event.metric)}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
+      <b>${sliceText(one.slice, "all views", titleOf)}</b>: ${Math.round(100 * one.explains)} % of what is too much, ${Math.round(100 * one.share)} % of ${hitOf(incident.event.metric)}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
   </section>`;
 }
 

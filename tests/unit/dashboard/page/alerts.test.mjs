@@ -13,7 +13,7 @@ const form = (values) => {
 test("a threshold of a share is typed in percent", () => {
   const rule = ruleOf(form({ name: "N", customer: "acme", metric: "rebuffering", condition: "threshold", direction: "above", figure: "5", severity: "info" }));
   assert.equal(rule.threshold, 0.05);
-  assert.equal(ruleText(rule), "Viewers rebuffering above 5.00 % (all views)");
+  assert.equal(ruleText(rule), "Viewers rebuffering above 5.00% (all views)");
 });
 
 test("an anomaly is on the side of its metric, for each state of the form", () => {
@@ -25,9 +25,10 @@ test("an anomaly is on the side of its metric, for each state of the form", () =
 
 test("a slice is named, and leads to its views", () => {
   assert.equal(sliceText({ cdn: "a", country: "DE" }), "cdn a, country DE");
+  assert.equal(sliceText({ cdn: "a" }, "", (name) => name.toUpperCase()), "CDN a");
   assert.equal(sliceText({}), "all views");
   assert.deepEqual(filtersOf({ cdn: "a" }).map((one) => JSON.parse(one)), [{ dimension: "cdn", in: ["a"] }]);
-  assert.equal(figureText("rebuffering", 0.081), "8.10 %");
+  assert.equal(figureText("rebuffering", 0.081), "8.10%");
 });
 
 test("the views around an incident end now where it goes on", () => {
@@ -86,7 +87,7 @@ test("a rule is of the slice that the page's filters name, and measures what was
   const unknown = JSON.stringify({ dimension: "device", in: [null] });
   assert.deepEqual(sliceOf([cdn, several, not, unknown, "{}"]), { cdn: "fastly" });
   const rule = ruleOf(form({ name: "N", customer: "acme", metric: "rebuffering", condition: "threshold", direction: "above", figure: "2", for_seconds: "300", severity: "info" }), { cdn: "fastly" });
-  assert.equal(ruleText(rule), "Viewers rebuffering above 2.00 % for 5.0 min (cdn fastly)");
+  assert.equal(ruleText(rule), "Viewers rebuffering above 2.00% for 5.0 min (cdn fastly)");
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "watch_ms"].map(ruleMetricOf), ["rebuffering", "startup_ms", null]);
 });
 
@@ -94,7 +95,7 @@ test("a rule on rejected beacons names what collectors count by, and what it mus
   const given = { name: "N", customer: "acme", metric: "rejected", condition: "anomaly", figure: "3", least: "1", by: "release", viewers_min: "50", severity: "info" };
   const rule = ruleOf(form(given));
   assert.deepEqual([rule.direction, rule.ratio, rule.threshold, rule.by], ["above", 3, 0.01, "release"]);
-  assert.equal(ruleText(rule), "Rejected beacons: 3 times what is usual, above 1.00 %, and no chance (each release)");
+  assert.equal(ruleText(rule), "Rejected beacons: 3 times what is usual, above 1.00%, and no chance (each release)");
   assert.deepEqual([figureOf(rule), limitOf(rule)], ["3", "1"]);
   assert.equal(ruleOf(form({ ...given, least: "" })).threshold, undefined);
   assert.equal(ruleText(ruleOf(form({ ...given, by: "", least: "" }))), "Rejected beacons: 3 times what is usual, and no chance (all beacons)");

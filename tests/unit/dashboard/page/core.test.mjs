@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { chipOf, chipText, filterOf, holds, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
 import { interval, isShown, levelOf, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
-import { ageText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
+import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
 import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
@@ -242,4 +242,11 @@ test("open views are within the plain filters of the page", () => {
   ];
   for (const [text, isWithin] of cases) assert.equal(holds([text], row), isWithin, text);
   assert.equal(holds([filterOf("cdn", ["fastly"]), filterOf("asn", ["1"])], row), false);
+});
+
+test("an axis has whole numbers of what is counted, and no zeros behind a point", () => {
+  assert.deepEqual([0, 0.5, 1, 1_500].map((value) => axisText("views", value)), ["0", "", "1", "1,500"]);
+  assert.deepEqual([0, 0.005, 0.25, 1].map((value) => axisText("fraction", value)), ["0%", "0.50%", "25%", "100%"]);
+  assert.deepEqual([0, 500, 1_500, 2_000].map((value) => axisText("ms", value)), ["0 ms", "500 ms", "1.50 s", "2 s"]);
+  assert.deepEqual([0, 2e6, 2_500_000].map((value) => axisText("bps", value)), ["0 Mbps", "2 Mbps", "2.50 Mbps"]);
 });
