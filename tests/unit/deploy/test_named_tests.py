@@ -1,16 +1,18 @@
-"""The pages of failures and of attacks name tests that exist."""
+"""The pages of failures, of attacks and of what others have name tests that exist."""
 
 import re
 
 import pytest
 
 from deploy.local.paths import ROOT
+from services.query.core.dimensions import DIMENSIONS
 
 #: A table of a page, the heading before it, and how many rows it has at least.
 PAGES = [
     ("failures.md", "# Failures and their consequences", 50),
     ("security.md", "## Whose data: what holds it", 13),
     ("security.md", "## Hostile clients: what holds them", 55),
+    ("comparison.md", "## What shows each ✔", 19),
 ]
 
 
@@ -38,3 +40,13 @@ def test_each_row_names_tests_that_exist(page: str, heading: str, rows_min: int)
         assert named or "`make chaos" in row, row
         missing = [one for one in named if not re.search(rf"def {one[1]}\(", files.get(one[0], ""))]
         assert missing == [], row
+
+
+def test_each_tick_of_the_comparison_has_its_tests_and_the_number_of_dimensions_is_right() -> None:
+    table = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows("comparison.md", "# Beside Mux Data")]
+    shown = [row.split("|")[1].strip() for row in rows("comparison.md", "## What shows each ✔")]
+
+    # Each of our cells has a tick, or a reason.
+    assert all(ours for _, ours, *_ in table)
+    assert [name for name, ours, *_ in table if ours.startswith("✔")] == shown
+    assert ["dimensions", f"✔ {len(DIMENSIONS)}, and any of the customer's own"] in [row[:2] for row in table]
