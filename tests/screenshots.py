@@ -14,6 +14,7 @@ from deploy.demo.comparing.alerting import CUSTOMER
 from deploy.local.paths import ROOT
 from loadtest.incident import incident_of
 from tests.integration.browsing import SOON_MS, chromium
+from tests.pictures import in_few_colours
 
 _DOCS: Final = ROOT / "docs"
 _VIEWPORT: Final = {"width": 1_280, "height": 800}
@@ -81,7 +82,9 @@ def _take(link: str) -> None:
 
 def _shoot(page: Page, name: str) -> None:
     expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
-    page.screenshot(path=_DOCS / f"tutorial-{name}.png")
+    picture = _DOCS / f"tutorial-{name}.png"
+    page.screenshot(path=picture)
+    in_few_colours(picture)
 
 
 if __name__ == "__main__":

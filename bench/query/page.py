@@ -152,7 +152,7 @@ def _context(browser: Browser, state: Any) -> Any:
         viewport={"width": 1280, "height": 900}, timezone_id="UTC", storage_state=state, bypass_csp=True
     )
     # The page's now is where the generated month ends.
-    context.clock.install(time=LAST_MS - 1)
+    context.clock.install(time=LAST_MS / 1_000 - 1)
     context.add_init_script(_COUNTING)
     return context
 

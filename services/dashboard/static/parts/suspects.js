@@ -41,6 +41,6 @@ function Row({ one, unit, hasUsual }) {
     <td class="is-bad">${share(one.figure.value)} <span class="note">n ${countText(one.figure.n)}</span></td>
     <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
     ${hasUsual && html`<td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
-    <td>${one.factor.toFixed(1)} ×</td>
+    <td>${one.factor.toFixed(one.factor < 10 ? 1 : 0)} ×</td>
   </tr>`;
 }
