@@ -68,7 +68,7 @@ def answering(question: Question, codes: Codes | None = None) -> Statement:
         return _distribution(question, codes)
     if not question.by:
         return _ungrouped(question, "views", question.parts, codes)
-    if question.pinned is None and question.buckets is None and all(part.is_additive for part in question.parts):
+    if all(part.is_additive for part in question.parts):
         return _ranked_sums(question, "views", question.parts, codes)
     return _ranked(question, "views", question.parts, codes)
 
@@ -78,9 +78,7 @@ def adding_up(question: Question) -> Statement:
     parts = tuple(replace(part, sql=f"coalesce(sum({part.name}), 0)") for part in question.parts)
     if not question.by:
         return _ungrouped(question, "sums", parts)
-    if question.buckets is None:
-        return _ranked_sums(question, "sums", parts)
-    return _ranked(question, "sums", parts)
+    return _ranked_sums(question, "sums", parts)
 
 
 def _is_of_hours(question: Question) -> bool:
@@ -204,9 +202,11 @@ def _rank(question: Question, groups: Sequence[_Group]) -> str:
     )
 
 
-def _listed(groups: Sequence[_Group]) -> str:
+def _listed(groups: Sequence[_Group], of: str = "") -> str:
     """The values of a group that is listed; null for what is added up."""
-    return ", ".join(f"CASE WHEN rank <> {OTHER_RANK} THEN any_value({one.text}) END AS {one.name}" for one in groups)
+    return ", ".join(
+        f"CASE WHEN rank <> {OTHER_RANK} THEN any_value({of}{one.text}) END AS {one.name}" for one in groups
+    )
 
 
 def _ranked_sums(question: Question, relation: str, parts: Sequence[Part], codes: Codes | None = None) -> Statement:
@@ -216,25 +216,60 @@ def _ranked_sums(question: Question, relation: str, parts: Sequence[Part], codes
     """
     where, parameters = conditions_of(question, codes)
     groups = _groups(question, codes)
+    named = [replace(one, values=None) for one in groups]
     stored = ", ".join(f"{one.stored(question)} AS {one.name}" for one in groups)
     shown = ", ".join(
         f"{one.text if one.values or not one.dimension.column else normal(one.name)} AS {one.name}" for one in groups
     )
     listed, sums = _names(groups), ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
     partial = ", ".join(part.name for part in parts)
-    named = [replace(one, values=None) for one in groups]
+    key, bucket = (
+        (f", {bucket_key(question.buckets, _at(question))} AS bucket", ", bucket") if question.buckets else ("", "")
+    )
+    # Of many groups a join is dear: without buckets each is there once, with its rank.
+    is_joined = bool(bucket) or question.pinned is not None
+    end = f"""
+        ranked AS (SELECT *, {_rank(question, named)} AS rank FROM grouped)
+        SELECT rank, {_listed(named)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
+    """  # noqa: S608
+    if is_joined:
+        same = " AND ".join(f"g.{one.name} IS NOT DISTINCT FROM r.{one.name}" for one in groups)
+        end = f"""
+            whole AS (SELECT {listed}, {sums} FROM grouped GROUP BY {listed}), ranked AS ({_placed(question, named)})
+            SELECT r.rank{bucket}, {_listed(named, "g.")}, count(DISTINCT {_distinct(named, "g.")}) AS groups,
+                   {", ".join(f"sum(g.{part.name}) AS {part.name}" for part in parts)}
+            FROM grouped AS g JOIN ranked AS r ON {same} GROUP BY r.rank{bucket}
+        """  # noqa: S608
     sql = f"""
         WITH apart AS (
-            SELECT {listed}, {_aggregates(parts)}
-            FROM (SELECT *, {stored} FROM {relation} WHERE {where}) AS found GROUP BY {listed}
-        ), grouped AS (
-            SELECT {listed}, {sums} FROM (SELECT {shown}, {partial} FROM {_with_texts("apart", groups)} AS texts) AS shown
-            GROUP BY {listed}
-        ), ranked AS (SELECT *, {_rank(question, named)} AS rank FROM grouped)
-        SELECT rank, {_listed(named)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
+            SELECT {listed}{bucket}, {_aggregates(parts)}
+            FROM (SELECT *, {stored}{key} FROM {relation} WHERE {where}) AS found GROUP BY {listed}{bucket}
+        ), grouped AS {"MATERIALIZED" if is_joined else ""} (
+            SELECT {listed}{bucket}, {sums}
+            FROM (SELECT {shown}{bucket}, {partial} FROM {_with_texts("apart", groups)} AS texts) AS shown
+            GROUP BY {listed}{bucket}
+        ), {end}
     """  # noqa: S608 - names of ours
-    columns = ("rank", *(one.name for one in groups), "groups", *(part.name for part in parts))
-    return Statement(sql, tuple(parameters), columns)
+    columns = ("rank", *(("bucket",) if bucket else ()), *(one.name for one in groups), "groups")
+    return Statement(sql, tuple(parameters), (*columns, *(part.name for part in parts)))
+
+
+def _placed(question: Question, groups: Sequence[_Group]) -> str:
+    """Each group of `whole` with its rank: by its sums, or as the answer has it that this one is compared with."""
+    if question.pinned is None:
+        return f"SELECT {_names(groups)}, {_rank(question, groups)} AS rank FROM whole"  # noqa: S608 - names of ours
+    listed = ", ".join(f"w.{one.name}" for one in groups)
+    matching = " AND ".join(f"w.{one.name} IS NOT DISTINCT FROM p.{one.name}" for one in groups)
+    return (
+        f"SELECT {listed}, coalesce(p.rank, {OTHER_RANK}) AS rank FROM whole AS w LEFT JOIN pinned AS p ON {matching}"  # noqa: S608
+    )
+
+
+def _distinct(groups: Sequence[_Group], of: str = "") -> str:
+    """What is counted where groups are added up: an unknown value of one dimension counts as an empty text does."""
+    if len(groups) > 1:
+        return f"({', '.join(of + one.name for one in groups)})"
+    return f"coalesce({of}{groups[0].name}, '')"
 
 
 def _names(groups: Sequence[_Group]) -> str:
