@@ -23,6 +23,7 @@ from deploy.local.broker import Broker
 from deploy.local.process import DeadlinePassed, ProcessDied, wait_until
 from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
+from services.rim.kafka.connection import TopicsWrong
 from shared import topics
 from shared.settings import Settings
 from shared.topics import Topic
@@ -45,7 +46,7 @@ Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
 RESTING_MAX: Final = 2
 _ANSWER_SECONDS_MAX: Final = 10.0
-_WAKE_SECONDS_MAX: Final = 20.0
+_WAKE_SECONDS_MAX: Final = 30.0
 _POLL_SECONDS: Final = 0.1
 _GONE_SECONDS_MAX: Final = 60.0
 _resting: dict[Kind, list[Broker]] = {}
@@ -63,11 +64,28 @@ def broker_with_topics(
     kind = frozenset((properties or {}).items())
     broker = _rested(kind) or _started(folder, properties)
     try:
-        if declared := list(wanted):
-            create_topics(Settings(kafka_bootstrap=broker.bootstrap), declared)
+        with_topics(broker, wanted)
         yield broker
     finally:
         _rest(broker, kind)
+
+
+def with_topics(broker: Broker, wanted: Iterable[Topic]) -> None:
+    """Creates topics, as soon as the broker may have some.
+
+    One that hung, or had no CPU for its session of two seconds, is fenced by its controller until its next heartbeat.
+    """
+    declared = list(wanted)
+    deadline = time.monotonic() + _WAKE_SECONDS_MAX
+    while declared:
+        try:
+            create_topics(Settings(kafka_bootstrap=broker.bootstrap), declared)
+        except TopicsWrong:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
+        else:
+            return
 
 
 def without_topics(broker: Broker) -> None:

@@ -8,12 +8,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
-from deploy.topics import create_topics
 from shared import topics
 from shared.partitioning import partition_of
-from shared.settings import Settings
 from shared.topics import Topic
-from tests.integration.brokers import OF_VIEWS, without_topics
+from tests.integration.brokers import OF_VIEWS, with_topics, without_topics
 from tests.integration.feed import FINISH, PARTITIONS, Feed, Rows, expect
 from tests.integration.slots import PROCESSOR, Slot, wait_until
 
@@ -34,7 +32,7 @@ QUICK = FINISH | {
 def empty(broker: Broker, wanted: Iterable[Topic] = OF_VIEWS) -> None:
     """Deletes all topics and creates these."""
     without_topics(broker)
-    create_topics(Settings(kafka_bootstrap=broker.bootstrap), wanted)
+    with_topics(broker, wanted)
 
 
 def delete_group(broker: Broker, group: str = "video_views") -> None:
