@@ -71,6 +71,8 @@ class Hour(msgspec.Struct, array_like=True):
     short_squares: float = 0.0
     long_windows: int = 0
     long_squares: float = 0.0
+    #: Most of it was too unlikely to be learned.
+    is_doubtful: bool = False
 
 
 class Expected(msgspec.Struct, array_like=True):
@@ -103,6 +105,10 @@ class Learning(msgspec.Struct, array_like=True):
     #: As the recent ones, fading sooner.
     quick_hits: float = 0.0
     quick_expected: float = 0.0
+    #: Of the hour, what was not learned: minutes, hits, and of how many.
+    left_minutes: int = 0
+    left_hits: int = 0
+    left_of: int = 0
 
 
 Past = Callable[[int], Sequence[Hour]]
@@ -112,12 +118,22 @@ def begin_hour(learning: Learning | None, kind: Rate, start_ms: int, past: Past)
     """The learning at the beginning of an hour; `past` is what is known of an hour of the week, the newest last."""
     begun = learning or Learning(Hour(start_ms), is_share=kind.is_share)
     begun.hour = Hour(start_ms)
+    begun.left_minutes = begun.left_hits = begun.left_of = 0
     former, begun.expected = begun.expected, expected(kind, start_ms, past)
     if former is not None and begun.expected is not None and "recent" in (former.season, begun.expected.season):
         # The last hours say how high it is, not how much higher than at other times: the level stays, in the new measure.
         begun.recent_expected *= begun.expected.rate / former.rate
         begun.quick_expected *= begun.expected.rate / former.rate
     return begun
+
+
+def end_hour(learning: Learning) -> Hour:
+    """The hour that has ended; with what was not learned of it, and doubtful, where little was."""
+    hour = learning.hour
+    if hour.minutes >= MINUTES_MIN or not learning.left_minutes:
+        return hour
+    minutes, hits, of = hour.minutes + learning.left_minutes, hour.hits + learning.left_hits, hour.of + learning.left_of
+    return msgspec.structs.replace(hour, minutes=minutes, hits=hits, of=of, is_doubtful=True)
 
 
 def remember(hours: Sequence[Hour], hour: Hour) -> list[Hour]:
@@ -130,7 +146,7 @@ def remember(hours: Sequence[Hour], hour: Hour) -> list[Hour]:
 def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
     """What is usual in the hour from `start_ms`; None while nothing is known."""
     hour = hour_of_week(start_ms)
-    found = hours_like(hour, lambda like: len(past(like)), OCCURRENCES_MIN)
+    found = hours_like(hour, lambda like: len(_believed(past(like))), OCCURRENCES_MIN)
     season: SeasonName = "recent"
     if found is not None:
         season, hours = found[0], [one for like in found[1] for one in past(like)]
@@ -138,6 +154,7 @@ def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
         before = [hour_of_week(start_ms - back * HOUR_MS) for back in range(1, RECENT_HOURS + 1)]
         since_ms = start_ms - (RECENT_HOURS + 1) * HOUR_MS
         hours = [one for like in before for one in past(like) if one.start_ms >= since_ms]
+    hours = _believed(hours)
     if not hours:
         return None
     kept = _without_outliers(kind, hours)
@@ -199,16 +216,19 @@ def learn_short(kind: Rate, learning: Learning, hits: int, of: int) -> None:
         learning.hour.short_squares += square
 
 
-def learn_minute(kind: Rate, learning: Learning, hits: int, of: int) -> None:
-    """A minute has ended. One that is too unlikely is not learned."""
+def learn_minute(kind: Rate, learning: Learning, hits: int, of: int, *, usually: float = 1.0) -> None:
+    """A minute has ended; so late in the hour `usually` times the forecast is usual. One that is too unlikely is not learned."""
     if not of:
         return
-    found = likelihood(kind, learning, hits, of)
+    found = likelihood(kind, learning, hits, of, times=usually)
     if found is not None and found[0] < UNLEARNED_BELOW and learning.unlearned < UNLEARNED_MINUTES_MAX:
         learning.unlearned += 1
+        learning.left_minutes += 1
+        learning.left_hits += hits
+        learning.left_of += of
         return
     learning.unlearned = 0
-    square = _square(kind, learning, hits, of)
+    square = _square(kind, learning, hits, of, usually)
     if square is not None:
         learning.hour.long_windows += 1
         learning.hour.long_squares += square
@@ -217,10 +237,10 @@ def learn_minute(kind: Rate, learning: Learning, hits: int, of: int) -> None:
     hour.hits += hits
     hour.of += of
     if learning.expected is not None and learning.is_share:
-        _learn_level(learning, learning.expected, hits, of)
+        _learn_level(learning, learning.expected, hits, of * usually)
 
 
-def _learn_level(learning: Learning, known: Expected, hits: int, of: int) -> None:
+def _learn_level(learning: Learning, known: Expected, hits: int, of: float) -> None:
     forecast, wanted = (rate_of(learning) or 0.0) * of, known.rate * of
     # What is too much raises the level little by little: an incident that begins must not hide itself.
     counted = min(hits, forecast * _STEP_MAX + 3 * sqrt(forecast))
@@ -230,14 +250,14 @@ def _learn_level(learning: Learning, known: Expected, hits: int, of: int) -> Non
     learning.quick_expected = learning.quick_expected * _FADING_QUICK + wanted
 
 
-def _square(kind: Rate, learning: Learning, hits: int, of: int) -> float | None:
+def _square(kind: Rate, learning: Learning, hits: int, of: int, usually: float) -> float | None:
     """The squared deviation from the forecast (in the first hour: from the hour's mean), in what chance alone gives."""
     rate = rate_of(learning)
     if rate is None:
         rate = learning.hour.hits / learning.hour.of if learning.hour.minutes >= 3 else 0.0
     if not of or not rate:
         return None
-    wanted = rate * of
+    wanted = rate * usually * of
     variance = wanted * (1 - rate) if kind.is_share else wanted
     return min((hits - wanted) ** 2 / max(variance, 1e-9), _SQUARE_MAX)
 
@@ -258,6 +278,12 @@ def _difference(kind: Rate, now: tuple[int, int], before: tuple[int, int]) -> fl
 
 def _dispersion(squares: float, windows: int) -> float:
     return max(1.0, (squares + _PRIOR_WINDOWS * _PRIOR_DISPERSION) / (windows + _PRIOR_WINDOWS))
+
+
+def _believed(hours: Sequence[Hour]) -> list[Hour]:
+    """Without the doubtful ones, unless these are most: then the others were unusual, as a match on the first day."""
+    sure = [one for one in hours if not one.is_doubtful]
+    return sure if 2 * len(sure) >= len(hours) else list(hours)
 
 
 def _without_outliers(kind: Rate, hours: Sequence[Hour]) -> list[Hour]:

@@ -1,7 +1,6 @@
 """Environment: one customer. Takes closed buckets, learns what is usual, applies rules and follows incidents. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -19,6 +18,7 @@ from services.alerts.core.learning import (
     end_hour,
     learn_minute,
     learn_short,
+    usual_times,
 )
 from services.alerts.core.metrics import LEARNED, METRICS, NOTHING, Metric
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, add, window
@@ -28,9 +28,8 @@ from shared.schemas.alerts.event import AlertEvent, Evidence, Suspect
 from shared.schemas.alerts.rule import AlertRule
 from shared.schemas.live import BUCKET_MS, IDLE_MS
 from shared.statistics import rates
+from shared.statistics.minutes import MINUTE_MS, Minutes
 from shared.statistics.weeks import HOUR_MS
-
-_MINUTE_MS: Final = 60_000
 
 
 class Environment(msgspec.Struct, array_like=True):
@@ -45,6 +44,8 @@ class Environment(msgspec.Struct, array_like=True):
     beyond: dict[str, dict[str, int]] = {}
     #: The rules that open incidents were opened under, to close them.
     opened_under: dict[str, AlertRule] = {}
+    #: By metric, of the whole.
+    minutes: dict[str, Minutes] = {}
 
 
 def take_bucket(
@@ -71,8 +72,8 @@ def take_bucket(
         add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), closed.is_whole))
     for name, one in environment.series.items() if end_ms % SHORT_MS == 0 else ():
         learn_short(name, one, end_ms, metrics)
-        if end_ms % _MINUTE_MS == 0:
-            learn_minute(name, one, end_ms, metrics)
+    if end_ms % MINUTE_MS == 0:
+        learn_minute(environment.series, end_ms, environment.minutes, metrics)
     return changed
 
 
@@ -104,9 +105,10 @@ def _apply(environment: Environment, rule: AlertRule, customer_id: str, end_ms: 
     # A threshold's figure is of the last minute at the most: only what is longer must also last.
     lasting_ms = rule.for_seconds * 1_000 - (0 if rule.condition == "anomaly" else BUCKETS_MAX * BUCKET_MS)
     beyond, found = dict[str, int](), dict[str, Evidence]()
+    usually = usual_times(environment.minutes, metric, end_ms)
     judged = {name: series for name, series in environment.series.items() if is_judged(rule, name)}
     for name, series in judged.items():
-        evidence = judge(rule, name, series, end_ms, len(judged))
+        evidence = judge(rule, name, series, end_ms, slices=len(judged), usually=usually)
         if evidence is None:
             continue
         beyond[name] = since.get(name, end_ms)

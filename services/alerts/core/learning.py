@@ -9,12 +9,15 @@ from services.alerts.core.metrics import LEARNED, Metric
 from services.alerts.core.series import BUCKETS_MAX, Series, window
 from services.alerts.core.slices import WHOLE
 from shared.schemas.live import BUCKET_MS
+from shared.statistics import minutes as of_hour
 from shared.statistics import rates
+from shared.statistics.minutes import Minutes
 from shared.statistics.rates import Hour
 from shared.statistics.weeks import HOUR_MS, hour_of_week
 
 #: Slices of one customer that are followed; beyond them only the whole is.
 SLICES_MAX: Final = 200
+_LENGTHS_MS: Final = [length * BUCKET_MS for length in range(1, BUCKETS_MAX + 1)]
 SHORT_MS: Final = rates.SHORT * BUCKET_MS
 
 
@@ -63,7 +66,7 @@ def end_hour(
     into = seasons.of(ended)
     for name, one in series.items():
         for metric, learning in one.learning.items():
-            hours = rates.remember(into.hours.get(name, {}).get(metric, ()), learning.hour)
+            hours = rates.remember(into.hours.get(name, {}).get(metric, ()), rates.end_hour(learning))
             if hours:
                 into.hours.setdefault(name, {})[metric] = hours
     _forget_old(into, hour_ms)
@@ -93,13 +96,31 @@ def learn_short(name: str, series: Series, end_ms: int, metrics: Sequence[Metric
             rates.learn_short(metric.rate, series.learning[metric.name], found.counts[metric.hits], of)
 
 
-def learn_minute(name: str, series: Series, end_ms: int, metrics: Sequence[Metric] = LEARNED) -> None:
-    """A minute has ended."""
-    found = window(series.buckets, end_ms, BUCKETS_MAX)
-    for metric in metrics if found.is_whole else ():
-        if name == WHOLE or metric.is_of_slices:
-            of = metric.exposure(found.counts, found.buckets)
-            rates.learn_minute(metric.rate, series.learning[metric.name], found.counts[metric.hits], of)
+def learn_minute(
+    series: Mapping[str, Series], end_ms: int, minutes: dict[str, Minutes], metrics: Sequence[Metric] = LEARNED
+) -> None:
+    """A minute has ended. What is usual of a minute of the hour, by metric, is learned of the whole and used of every slice."""
+    shares = [metric.name for metric in metrics if metric.rate.is_share]
+    usually = {
+        one: of_hour.times_of(minutes.setdefault(one, Minutes()), of_hour.minute_of(end_ms - 1)) for one in shares
+    }
+    for name, one in series.items():
+        found = window(one.buckets, end_ms, BUCKETS_MAX)
+        for metric in metrics if found.is_whole else ():
+            if name != WHOLE and not metric.is_of_slices:
+                continue
+            learning, hits = one.learning[metric.name], found.counts[metric.hits]
+            of, rate = metric.exposure(found.counts, found.buckets), rates.rate_of(learning)
+            rates.learn_minute(metric.rate, learning, hits, of, usually=usually.get(metric.name, 1.0))
+            if name == WHOLE and rate is not None and metric.rate.is_share:
+                # Also what was too unlikely: only so can a break become usual that opens an incident in each hour.
+                of_hour.learn(minutes[metric.name], of_hour.minute_of(end_ms - 1), hits, rate * of)
+
+
+def usual_times(minutes: Mapping[str, Minutes], metric: Metric, end_ms: int) -> list[float]:
+    """How many times the forecast is usual in the windows of 1 to `BUCKETS_MAX` buckets before `end_ms`."""
+    known = minutes.get(metric.name)
+    return of_hour.times_before(known, end_ms, _LENGTHS_MS) if known is not None else [1.0] * BUCKETS_MAX
 
 
 def _forget_old(season: Season, now_ms: int) -> None:

@@ -1,7 +1,6 @@
 """Series: the last minute of one slice in buckets of 5 s, and what is being learned of it. Pure."""
 
-from collections.abc import Iterator, Sequence
-from operator import add as add_up
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -52,19 +51,7 @@ def add(series: Series, bucket: Bucket) -> None:
 
 def window(buckets: Sequence[Bucket], end_ms: int, length: int) -> Window:
     """The last `length` buckets of time before `end_ms`; of buckets that are missing nothing is in the sums."""
-    (found,) = windows(buckets, end_ms, (length,))
-    return found
-
-
-def windows(buckets: Sequence[Bucket], end_ms: int, lengths: Sequence[int]) -> Iterator[Window]:
-    """The windows of these lengths, the shortest first, that end at `end_ms`."""
-    counts, number, is_whole, place = NOTHING, 0, True, len(buckets)
-    for length in lengths:
-        first_ms = end_ms - length * BUCKET_MS
-        while place and buckets[place - 1].start_ms >= first_ms:
-            place -= 1
-            one = buckets[place]
-            counts = list(map(add_up, counts, one.counts))
-            number += 1
-            is_whole = is_whole and one.is_whole
-        yield Window(counts, number, is_whole and number == length)
+    first_ms = end_ms - length * BUCKET_MS
+    found = [one for one in buckets if one.start_ms >= first_ms]
+    counts = list(map(sum, zip(*(one.counts for one in found), strict=True))) if found else NOTHING
+    return Window(counts, len(found), len(found) == length and all(one.is_whole for one in found))

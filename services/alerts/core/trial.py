@@ -175,7 +175,7 @@ class _Trial:
         }  # fmt: skip
         for name, one in environment.series.items():
             one.buckets = _buckets(start_ms, steps, counts.get(name, NOTHING))
-            learn_minute(name, one, start_ms + MINUTE_MS, self._metrics)
+        learn_minute(environment.series, start_ms + MINUTE_MS, environment.minutes, self._metrics)
 
 
 def _counts(minute: LiveMinute, value: str) -> list[int]:

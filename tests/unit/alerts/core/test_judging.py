@@ -5,7 +5,14 @@ import pytest
 from msgspec.structs import replace
 
 from services.alerts.core.gathering import Open
-from services.alerts.core.judging import BUMP, BUMP_POWER, BUMP_PROBABILITY_MAX, PROBABILITY_MAX, judge
+from services.alerts.core.judging import (
+    BUMP,
+    BUMP_POWER,
+    BUMP_PROBABILITY_MAX,
+    PROBABILITY_MAX,
+    PROBABILITY_POWER,
+    judge,
+)
 from services.alerts.core.metrics import FIELDS, METRICS
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, window
 from shared.schemas.alerts.rule import AlertRule, MetricName
@@ -51,7 +58,7 @@ def test_what_is_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> None:
         assert found is not None
         return found[0]
 
-    hits = next(one for one in range(of) if probability(one, 1.0) < length**2 * PROBABILITY_MAX)
+    hits = next(one for one in range(of) if probability(one, 1.0) < PROBABILITY_MAX * length**PROBABILITY_POWER)
     bump_max = BUMP_PROBABILITY_MAX * (length / BUCKETS_MAX) ** BUMP_POWER
     assert probability(hits, BUMP) >= bump_max
     assert hits / of > UNUSUAL.ratio * USUAL
@@ -64,6 +71,15 @@ def test_slices_that_a_rule_judges_share_the_probability() -> None:
     end_ms = T0 + 60_000
     share = next(one / 1_000 for one in range(30, 100) if judge(UNUSUAL, "", series(one / 1_000, 12), end_ms))
     assert judge(UNUSUAL, "", series(share, 12), end_ms, slices=1_000_000) is None
+
+
+def test_what_is_usual_of_the_minute_is_no_anomaly_and_twice_of_it_is() -> None:
+    end_ms, usually = T0 + 60_000, [1.5] * BUCKETS_MAX
+    assert judge(UNUSUAL, "", series(1.8 * USUAL, 12), end_ms) is not None
+    assert judge(UNUSUAL, "", series(1.8 * USUAL, 12), end_ms, usually=usually) is None
+    found = judge(UNUSUAL, "", series(3.0 * USUAL, 12), end_ms, usually=usually)
+    assert found is not None
+    assert found.usual == pytest.approx(1.5 * USUAL)
 
 
 @pytest.mark.parametrize(

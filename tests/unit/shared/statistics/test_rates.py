@@ -13,6 +13,7 @@ from shared.statistics.rates import (
     Learning,
     Rate,
     begin_hour,
+    end_hour,
     expected,
     learn_minute,
     learn_short,
@@ -77,6 +78,46 @@ def test_a_minute_that_is_too_unlikely_is_not_learned_until_it_has_been_so_for_a
     assert learning.hour.minutes == 0
     learn_minute(SHARE, learning, 60, 500)
     assert learning.hour.minutes == 1
+
+
+def learned_hour(kind: Rate, past: list[Hour], start_ms: int, hits: int, of: int) -> Hour:
+    """An hour whose minutes are all alike, learned after `past`."""
+    learning = begin_hour(None, kind, start_ms, past_of(*past))
+    for _ in range(60):
+        learn_minute(kind, learning, hits, of)
+    return end_hour(learning)
+
+
+def test_a_match_on_the_first_day_is_not_what_is_usual_for_ever() -> None:
+    """After it no minute of that hour is likely, so none is learned; after some days it is the match that was unusual."""
+    day_ms, past = 24 * HOUR_MS, [hour(T0 - number * 24 * HOUR_MS, 240_000, 720) for number in (2, 1)]
+    for day in range(3):
+        assert expected(COUNT, T0 + day * day_ms, past_of(*past)).rate > 300  # type: ignore[union-attr]
+        past.append(learned_hour(COUNT, past, T0 + day * day_ms, 600, 12))
+        assert past[-1].is_doubtful
+    assert expected(COUNT, T0 + 3 * day_ms, past_of(*past)).rate < 200  # type: ignore[union-attr]
+    assert not learned_hour(COUNT, past[2:], T0 + 3 * day_ms, 600, 12).is_doubtful
+
+
+def test_an_incident_that_fills_an_hour_is_remembered_and_not_believed() -> None:
+    past = [hour(T0 - WEEK_MS), hour(T0 - 2 * WEEK_MS)]
+    hit = learned_hour(SHARE, past, T0, 60, 500)
+    assert (hit.is_doubtful, hit.minutes, hit.hits, hit.of) == (True, 60, 3_600, 30_000)
+    before, after = expected(SHARE, T0, past_of(*past)), expected(SHARE, T0 + WEEK_MS, past_of(*past, hit))
+    assert before == after
+
+
+def test_in_a_minute_where_more_is_usual_more_is_not_unlikely_and_does_not_raise_the_level() -> None:
+    learning = begin_hour(None, SHARE, T0, past_of(hour(T0 - WEEK_MS), hour(T0 - 2 * WEEK_MS)))
+    # Of 500 viewers 10 rebuffer usually, in this minute 16.
+    for _ in range(10):
+        learn_minute(SHARE, learning, 16 * 12, 500 * 12, usually=1.6)
+    assert rate_of(learning) == pytest.approx(0.02, rel=0.01)
+    plain, known = (likelihood(SHARE, learning, 16 * 12, 500 * 12, times=times) for times in (1.0, 1.6))
+    assert plain is not None
+    assert known is not None
+    assert plain[0] < 1e-4
+    assert known == (1.0, pytest.approx(0.032, rel=0.01))
 
 
 def test_the_level_of_the_last_minutes_stays_when_the_last_hours_measure_it_anew() -> None:
