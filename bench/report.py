@@ -1,7 +1,8 @@
 """Writes every figure of the documents from the result files: `python -m bench.report`.
 
 Copies what the benchmarks wrote on this machine to `bench/results`, then writes bench/README.md, its chart, and the blocks
-between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, docs/results.md, docs/capacity.md and docs/growing.md.
+between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, docs/results.md, docs/capacity.md, docs/growing.md
+and docs/alerts.md.
 """
 
 import re
@@ -18,7 +19,7 @@ from bench.results import FOLDER, Part, adopt, kept, read, table
 
 ROOT: Final = Path(__file__).parents[1]
 #: The documents that have blocks of figures.
-DOCUMENTS: Final = ("README.md", "docs/results.md", "docs/capacity.md", "docs/growing.md")
+DOCUMENTS: Final = ("README.md", "docs/results.md", "docs/capacity.md", "docs/growing.md", "docs/alerts.md")
 _CHART: Final = "processor.svg"
 _BLOCK: Final = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 

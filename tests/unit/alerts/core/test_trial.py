@@ -79,10 +79,10 @@ def test_an_anomaly_is_learned_from_the_time_before_and_found() -> None:
 
 
 def test_an_ad_break_in_each_hour_is_found_on_the_first_day_and_later_only_what_is_more_than_usual_in_it() -> None:
-    """In the first minute of each hour 1.7 times as many rebuffer; in the last hour twice that."""
+    """In the first minute of each hour 2.2 times as many rebuffer; in the last hour twice that."""
     given: list[MinuteRow] = []
     for minute in range(30 * HOUR + 1):
-        hits = 240 if minute % HOUR else 408 if minute < 30 * HOUR else 816
+        hits = 240 if minute % HOUR else 528 if minute < 30 * HOUR else 1_056
         given += rows(minute, sums(400, hits))
     assert tried(UNUSUAL, given, until_minute=5 * HOUR).fired > 2
     found = tried(UNUSUAL, given, from_minute=26 * HOUR, until_minute=30 * HOUR)
