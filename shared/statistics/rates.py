@@ -38,6 +38,11 @@ _PRIOR_WINDOWS: Final = 30.0
 _PRIOR_DISPERSION: Final = 1.3
 #: By how much the rate may differ from its forecast by itself, as a fraction: the less is known, the more.
 _UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.03, "hour_of_day": 0.05, "recent": 0.1}
+#: So many windows does the variance of the rate of all hours count for beside that of the season's, whose windows are few and
+#: follow each other: of each hour so many, of so many hours at the most. An hour counts for so much less than the next.
+_VARYING_WINDOWS: Final = 10.0
+_VARYING_HOURS_MAX: Final = 24.0
+_FADING_VARYING: Final = 0.99
 #: Of the last minutes, each counts for so much less than the next: half after ten minutes.
 _FADING: Final = 0.933
 #: The same of the very last minutes: half after two and a half.
@@ -85,6 +90,8 @@ class Expected(msgspec.Struct, array_like=True):
     short: float
     long: float
     long_hits: float
+    #: How many windows of a minute that is known from.
+    long_windows: int = 0
 
 
 class Learning(msgspec.Struct, array_like=True):
@@ -109,6 +116,9 @@ class Learning(msgspec.Struct, array_like=True):
     left_minutes: int = 0
     left_hits: int = 0
     left_of: int = 0
+    #: Of all hours, fading: how much the rate itself varied from its forecast, as a fraction squared, and how many hours.
+    varying: float = 0.0
+    varying_hours: float = 0.0
 
 
 Past = Callable[[int], Sequence[Hour]]
@@ -117,6 +127,7 @@ Past = Callable[[int], Sequence[Hour]]
 def begin_hour(learning: Learning | None, kind: Rate, start_ms: int, past: Past) -> Learning:
     """The learning at the beginning of an hour; `past` is what is known of an hour of the week, the newest last."""
     begun = learning or Learning(Hour(start_ms), is_share=kind.is_share)
+    _learn_varying(begun)
     begun.hour = Hour(start_ms)
     begun.left_minutes = begun.left_hits = begun.left_of = 0
     former, begun.expected = begun.expected, expected(kind, start_ms, past)
@@ -161,9 +172,10 @@ def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
     hits, of = sum(one.hits for one in kept), sum(one.of for one in kept)
     minutes = sum(one.minutes for one in kept)
     short = _dispersion(sum(one.short_squares for one in kept), sum(one.short_windows for one in kept))
-    long = _dispersion(sum(one.long_squares for one in kept), sum(one.long_windows for one in kept))
+    windows = sum(one.long_windows for one in kept)
+    long = _dispersion(sum(one.long_squares for one in kept), windows)
     a_minute = max(hits / minutes, 0.1)
-    return Expected(season, (hits + 0.5) / (of + 1), hits, short, long, a_minute)
+    return Expected(season, (hits + 0.5) / (of + 1), hits, short, long, a_minute, windows)
 
 
 def rate_of(learning: Learning) -> float | None:
@@ -196,7 +208,7 @@ def likelihood(
     worth = 1 / known.short
     wanted, seen = rate * of * worth, int(hits * worth)
     # What minutes vary by more is the rate's own; so is what is not known of it. As a fraction of the rate, squared.
-    unsure = max(known.long - known.short, 0.0) / known.long_hits + 1 / (known.hits + 0.5) + _UNSURE[known.season] ** 2
+    unsure = _varying(learning, known) + 1 / (known.hits + 0.5) + _UNSURE[known.season] ** 2
     # Most windows are near what is usual: their exact probability is of no use.
     if (seen - wanted if kind.is_above else wanted - seen) < 2 * (wanted + wanted**2 * unsure) ** 0.5:
         return 1.0, rate
@@ -260,6 +272,27 @@ def _square(kind: Rate, learning: Learning, hits: int, of: int, usually: float) 
     wanted = rate * usually * of
     variance = wanted * (1 - rate) if kind.is_share else wanted
     return min((hits - wanted) ** 2 / max(variance, 1e-9), _SQUARE_MAX)
+
+
+def _learn_varying(learning: Learning) -> None:
+    """An hour has ended."""
+    hour = learning.hour
+    if hour.long_windows < MINUTES_MIN or not hour.hits:
+        return
+    short = hour.short_squares / hour.short_windows if hour.short_windows else _PRIOR_DISPERSION
+    excess = (hour.long_squares / hour.long_windows - short) * hour.minutes / hour.hits
+    learning.varying = learning.varying * _FADING_VARYING + excess
+    learning.varying_hours = learning.varying_hours * _FADING_VARYING + 1.0
+
+
+def _varying(learning: Learning, known: Expected) -> float:
+    """The variance of the rate itself, as a fraction squared: of the season, and of all hours, by how much is known of each."""
+    own = max(known.long - known.short, 0.0) / known.long_hits
+    if not learning.varying_hours:
+        return own
+    of_all = _VARYING_WINDOWS * min(learning.varying_hours, _VARYING_HOURS_MAX)
+    found = own * known.long_windows + learning.varying / learning.varying_hours * of_all
+    return max(found / (known.long_windows + of_all), 0.0)
 
 
 def _difference(kind: Rate, now: tuple[int, int], before: tuple[int, int]) -> float | None:

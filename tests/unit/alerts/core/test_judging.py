@@ -31,13 +31,13 @@ def learned() -> Learning:
     return Learning(Hour(T0), expected=season)
 
 
-def series(share: float, bad: int) -> Series:
+def series(share: float, bad: int, viewers: int = VIEWERS) -> Series:
     """A minute, in whose last `bad` buckets so large a share rebuffers."""
     buckets = []
     for place in range(BUCKETS_MAX):
         counts = [0] * len(FIELDS)
-        counts[REBUFFERING.of] = VIEWERS
-        counts[REBUFFERING.hits] = round(VIEWERS * (share if place >= BUCKETS_MAX - bad else USUAL))
+        counts[REBUFFERING.of] = viewers
+        counts[REBUFFERING.hits] = round(viewers * (share if place >= BUCKETS_MAX - bad else USUAL))
         buckets.append(Bucket(T0 + place * 5_000, counts, True))
     return Series(buckets, T0, {"rebuffering": learned()})
 
@@ -50,8 +50,8 @@ def test_twice_the_usual_is_found_and_a_third_more_is_not(bad: int) -> None:
 
 
 def test_what_is_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> None:
-    length, end_ms = 6, T0 + 60_000
-    of = length * VIEWERS
+    length, end_ms, viewers = 6, T0 + 60_000, 10 * VIEWERS
+    of = length * viewers
 
     def probability(hits: int, times: float) -> float:
         found = likelihood(REBUFFERING.rate, learned(), hits, of, times=times)
@@ -62,9 +62,9 @@ def test_what_is_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> None:
     bump_max = BUMP_PROBABILITY_MAX * (length / BUCKETS_MAX) ** BUMP_POWER
     assert probability(hits, BUMP) >= bump_max
     assert hits / of > UNUSUAL.ratio * USUAL
-    assert judge(UNUSUAL, "", series(hits / of, length), end_ms) is None
+    assert judge(UNUSUAL, "", series(hits / of, length, viewers), end_ms) is None
     sure = next(one for one in range(of) if probability(one, BUMP) < bump_max)
-    assert judge(UNUSUAL, "", series((sure + length) / of, length), end_ms) is not None
+    assert judge(UNUSUAL, "", series((sure + length) / of, length, viewers), end_ms) is not None
 
 
 def test_slices_that_a_rule_judges_share_the_probability() -> None:

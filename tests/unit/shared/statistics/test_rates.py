@@ -149,6 +149,23 @@ def test_what_changes_slowly_is_the_rates_own_and_not_of_the_windows() -> None:
     assert found[5_000][1] > 3 * found[500][1]
 
 
+def test_a_season_that_varied_by_chance_is_tempered_by_all_other_hours() -> None:
+    """Minutes of one hour are few and alike: how much a rate varies is known from all hours."""
+    varied = [Hour(T0 - week * WEEK_MS, 60, 6_000, 300_000, 240, 300.0, 60, 600.0) for week in (1, 2)]
+    found = []
+    for squares in (600.0, 80.0):
+        learning = Learning(Hour(T0))
+        for number in range(48):
+            learning.hour = Hour(T0, 60, 6_000, 300_000, 240, 300.0, 60, squares)
+            begin_hour(learning, SHARE, T0 - (48 - number) * HOUR_MS, past_of())
+        learning = begin_hour(learning, SHARE, T0, past_of(*varied))
+        found.append(likelihood(SHARE, learning, 150, 5_000))
+    often, seldom = found
+    assert often is not None
+    assert seldom is not None
+    assert seldom[0] < often[0] / 3
+
+
 def test_the_level_rises_slowly_and_falls_quickly() -> None:
     # Its minutes differ so much that each is learned.
     weeks = [Hour(T0 - week * WEEK_MS, 60, 18_000, 900_000, 240, 300.0, 60, 3_000.0) for week in (1, 2)]
