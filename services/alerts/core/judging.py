@@ -24,7 +24,7 @@ PROBABILITY_POWER: Final = 3
 #: bumps are the rate's own, and come too seldom for its variance to hold them. The probability is that of a window of a minute;
 #: a bump has many more short windows in it, so of them it is less, by this power of their length.
 BUMP: Final = 1.25
-BUMP_PROBABILITY_MAX: Final = 0.02
+BUMP_PROBABILITY_MAX: Final = 0.03
 BUMP_POWER: Final = 5
 #: Where no minute of the hour is known to differ.
 _ALWAYS: Final = (1.0,) * BUCKETS_MAX
