@@ -13,7 +13,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "finalizer": ("bench.finalizer",),
     "hot-rows": ("bench.hot_rows",),
     "query": ("bench.query", "--clickhouse", "--postgres"),
-    "query-page": ("bench.query.page",),
+    "page": ("bench.query.page",),
     "suspects": ("bench.suspects",),
     "e2e": ("bench.e2e",),
     "alerts": ("bench.alerts", "--environments", "1"),

@@ -215,7 +215,7 @@ def _part(views: int, rounds: int, times: dict[str, Times], loads: list[tuple[in
         )
     )
     return Part(
-        name="query-page",
+        name="page",
         title="The page over millions of views",
         command=f"python -m bench.query.page --views {views} --rounds {rounds}",
         checked="each interaction ends with an answer",
