@@ -92,6 +92,11 @@ def take_counts(
     return True
 
 
+def is_empty(live: Live) -> bool:
+    """Whether a gauge says that a partition has nothing of its customer."""
+    return not any(counts_of(live))
+
+
 def due_ms(gathering: Gathering) -> int | None:
     """When the next bucket closes at the latest; None where none is open."""
     return gathering.open[min(gathering.open)].due_ms if gathering.open else None

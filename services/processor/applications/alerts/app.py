@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from services.alerts.core.environment import Environment, apply_rules, take_bucket
-from services.alerts.core.gathering import Closed, Gathering, close_next, due_ms, take, take_counts
+from services.alerts.core.gathering import Closed, Gathering, close_next, due_ms, is_empty, take, take_counts
 from services.alerts.core.incidents import QUIET_MS
 from services.alerts.core.learning import SLICES_MAX, Season
 from services.alerts.core.metrics import LEARNED, LEARNED_RECEIVED, METRICS
@@ -73,10 +73,10 @@ class Alerts:
         """Takes a customer's rules, what a partition counted of it, or what a collector did."""
         if record.key is None:
             raise Undecodable("the record has no key")
+        if record.value is None:
+            raise Undecodable("the record has no value")
         if record.topic == topics.ALERT_RULES.name:
             self._take_rules(record.key, record.value)
-        elif record.value is None:
-            raise Undecodable("the record has no value")
         elif record.topic == topics.RECEIVED.name:
             self._take_received(record.key, record.value, record.timestamp_ms)
         else:
@@ -106,10 +106,7 @@ class Alerts:
         if environment is not None:
             self._context.tally(_OPEN_INCIDENTS, -len(environment.incidents))
 
-    def _take_rules(self, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            self._rules.delete(key)
-            return
+    def _take_rules(self, key: bytes, value: bytes) -> None:
         rules, known = codec.ALERT_RULES.decode(value), self._rules.get(key)
         # Two that publish may do so in any order.
         if known is None or rules.version > known.version:
@@ -120,8 +117,11 @@ class Alerts:
         if key != live.customer_id.encode():
             # An earlier release wrote gauges by partition: what of a customer is here is not the whole.
             return
-        gathering = self._gatherings.get(key) or Gathering()
-        rules = self._rules.get(key)
+        known, rules = self._gatherings.get(key), self._rules.get(key)
+        if known is None and rules is None and is_empty(live):
+            # Partitions go on to say so for minutes of a customer whose data was deleted: nothing is kept of it.
+            return
+        gathering = known or Gathering()
         pairs = pairs_of(rules.rules) if rules else frozenset[frozenset[str]]()
         clock_ms = self._context.clock_ms
         if not take(gathering, live, clock_ms, grace_ms=self._grace_ms, slices_max=SLICES_MAX, pairs=pairs):
@@ -132,9 +132,11 @@ class Alerts:
         received = codec.RECEIVED.decode(value)
         if key != received.customer_id.encode():
             raise Undecodable("the key is not the customer")
-        own = key + _RECEIVED
-        gathering, clock_ms = self._gatherings.get(own) or Gathering(), self._context.clock_ms
-        counts = received_counts(received)
+        own, counts = key + _RECEIVED, received_counts(received)
+        known, clock_ms = self._gatherings.get(own), self._context.clock_ms
+        if known is None and self._rules.get(key) is None and not any(any(one) for one in counts.values()):
+            return
+        gathering = known or Gathering()
         bucket_ms = received_bucket(received, at_ms)
         limits = {"grace_ms": self._grace_ms, "slices_max": SLICES_MAX}
         if not take_counts(gathering, received.process, bucket_ms, counts, clock_ms, **limits):
@@ -186,5 +188,7 @@ def application(settings: AlertsSettings) -> Application:
         stores=(GATHERINGS, ENVIRONMENTS, SEASONS, RULES),
         start=start,
         cannot_grow="topic alert_rules is compacted, so a rule that has moved would be in two partitions",
+        # Rules, incidents and what was learned go without an event: nobody is told that an incident is over.
+        is_forgetting=True,
         tallies=(_OPEN_INCIDENTS, _LATE_GAUGES),
     )
