@@ -17,6 +17,7 @@ from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
 from services.finalizer.jobs import asking
 from services.finalizer.jobs.deletions import Deletions
+from services.finalizer.jobs.learned import Learned
 from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.jobs.open_state import OpenState
 from services.finalizer.serving.deletion_requests import DeletionRequests
@@ -176,10 +177,12 @@ def land(
 def _deletions(driver: Driver, streams: Sequence[stream.Stream]) -> Deletions:
     settings = driver.settings
     has_recordings = any(topic.application == "recordings" for topic in settings.row_topics)
+    requests = DeletionRequests(settings.accounts_database)
     return Deletions(
         driver,
-        DeletionRequests(settings.accounts_database),
+        requests,
         OpenState(settings, has_recordings=has_recordings),
+        Learned(settings, requests),
         turns=[turn for one in streams for turn in one.batches.turns],
     )
 

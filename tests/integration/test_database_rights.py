@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 from deploy import database
 from deploy.database import DatabaseSettings
 from deploy.local.postgres import Postgres
+from services.alerts.store import forgetting
 from services.alerts.store.deliveries import CLAIM
 
 pytestmark = pytest.mark.integration
@@ -68,6 +69,7 @@ MAY_NOT = [
     ("query", "DELETE FROM accounts.tokens"),
     ("serving", "SELECT FROM accounts.people"),
     ("finalizer", "SELECT FROM accounts.people"),
+    ("finalizer", "SELECT FROM alerts.receivers"),
     ("notifications", "SELECT FROM accounts.people"),
     ("notifications", "SELECT name FROM accounts.organisations"),
     ("notifications", "UPDATE accounts.customers SET name = name"),
@@ -85,6 +87,13 @@ def test_a_user_may_do_what_its_service_does(made: str, user: str, statement: st
 def test_a_user_may_do_nothing_else(made: str, user: str, statement: str) -> None:
     with as_user(made, user) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute(statement)  # type: ignore[arg-type]
+
+
+def test_the_finalizer_deletes_what_alerts_have_of_a_customer_or_a_viewer(made: str) -> None:
+    with as_user(made, "finalizer") as connection:
+        assert forgetting.withdraw_rules(connection, "acme", lambda: None)["rules"] == 0
+        assert forgetting.delete_incidents(connection, "acme")["incidents"] == 0
+        assert forgetting.forget_viewer(connection, "acme", "a viewer")["comments"] == 0
 
 
 def test_a_user_without_a_password_cannot_log_in(made: str) -> None:

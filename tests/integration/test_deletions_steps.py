@@ -17,16 +17,20 @@ import pytest
 
 from services.accounts.core.deletions import STEPS, Step
 from services.accounts.store import schema
-from services.finalizer.jobs import asking, deletions
+from services.finalizer.driver import Driver, clock_ms
+from services.finalizer.jobs import asking, deletions, forgetting_records
 from services.finalizer.jobs.deletions import Deletions
+from services.finalizer.jobs.learned import Learned
 from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.warehouse import checkpoint_lock, landed, tables
 from services.finalizer.warehouse.landed import Ends
 from shared import codec
+from shared.schemas.apis.change import ApiChange
 from shared.schemas.recording import RecordingRow
 from shared.schemas.view import View
-from shared.topics import BEACONS, LATE
+from shared.topics import ALERT_RULES, API_CALLS, API_CHANGES, BEACONS, LATE, RECORDING_INDEX, Topic
+from tests.integration.alert_rows import FOUND, NAMES, WITHDRAWN, add_alerts, alerts_holding
 from tests.integration.finalizing import a_view, expect_truth, newest
 from tests.integration.warehousing import DAY_MS, NOW_MS, Died, Warehouse, beacons_of, finished, viewer_of
 from tests.unit.processor.applications.video_views.beacons import T0, mux
@@ -50,7 +54,22 @@ class Slots:
 
 
 @pytest.fixture
-def wanted(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, int], int]:
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
+    """What applications were told to forget, by topic and key; all have done it."""
+    keys: list[tuple[str, bytes]] = []
+
+    def produce(
+        settings: object, request_id: str, records: Sequence[tuple[Topic, bytes]]
+    ) -> tuple[dict[str, int], Ends]:
+        keys.extend((topic.name, key) for topic, key in records)
+        return {}, {}
+
+    monkeypatch.setattr(forgetting_records, "produce", produce)
+    return keys
+
+
+@pytest.fixture
+def wanted(monkeypatch: pytest.MonkeyPatch, told: object) -> dict[tuple[str, int], int]:
     """Where topics end."""
     ends: dict[tuple[str, int], int] = {}
 
@@ -66,6 +85,13 @@ def ask(warehouse: Warehouse, *arguments: str) -> str:
     parser = argparse.ArgumentParser()
     asking.add_to(parser.add_subparsers(), print)
     return asking.ask(warehouse.settings, parser.parse_args(["forget", "--customer", "acme", *arguments]))
+
+
+def executor_of(driver: Driver, slots: Slots) -> Deletions:
+    """As the stream makes it; live numbers of what was deleted are long over."""
+    requests = DeletionRequests(driver.settings.accounts_database)
+    learned = Learned(driver.settings, requests)
+    return Deletions(driver, requests, slots, learned, clock_ms=lambda: clock_ms() + 60_000)  # type: ignore[arg-type]
 
 
 def steps_of(warehouse: Warehouse, request_id: str) -> dict[str, tuple[str, dict[str, int]]]:
@@ -107,14 +133,17 @@ def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
     driver = warehouse.with_settings(applications="recordings", objects=str(objects), deletion_settle_seconds=0.0)
     (index,) = driver.settings.row_topics
     warehouse.land_rows(index, [_recorded("hers"), _recorded("another")])
-    schema.migrate(warehouse.installation.dsn)
+    dsn = warehouse.installation.dsn
+    schema.migrate(dsn)
+    add_alerts(dsn, "acme", "viewer b")
+    add_alerts(dsn, "acme_2", "viewer b")
     request_id = ask(warehouse, "--viewer", "viewer b", "--session", "hers")
     assert ask(warehouse, "--viewer", "viewer b", "--session", "hers") == request_id
 
     # Nothing is deleted before the warehouse has what was sent before.
     slots = Slots()
     wanted["beacons", 0] = 5
-    first = Deletions(driver, DeletionRequests(driver.settings.accounts_database), slots)  # type: ignore[arg-type]
+    first = executor_of(driver, slots)
     assert first.advance() == 1
     assert steps_of(warehouse, request_id)[Step.FOUND] == ("running", {})
     _note_landed(Path(warehouse.settings.checkpoint_dir) / "bronze", 7, {"beacons": {"0": 4}})
@@ -132,7 +161,7 @@ def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
     left = 1
     while left:
         # A process of its own each time.
-        lives = Deletions(driver, DeletionRequests(driver.settings.accounts_database), slots)  # type: ignore[arg-type]
+        lives = executor_of(driver, slots)
         with suppress(Died):
             left = lives.advance()
     assert len(died_behind) == len(STEPS) - 1
@@ -143,6 +172,15 @@ def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
     assert not any(one.startswith((b"acme:a", b"acme:c")) for one in slots.keys)
     assert all(gone_ms > 0 for gone_ms in found[Step.TOPICS][1].values())
     assert {BEACONS.name, "video_views.changelog"} <= set(found[Step.TOPICS][1])
+
+    # What people wrote: the comment goes, and of a rule's name the id. The rule is given to the processor again.
+    of_names = {f"names_of_{name}": count for name, count in NAMES.items()}
+    assert found[Step.LEARNED][1] == {"comments": 1, **of_names}
+    assert alerts_holding(dsn, "acme(?!_2).*viewer b|viewer b.*acme(?!_2)") == {}
+    assert alerts_holding(dsn, r"Of \(deleted\)") == NAMES
+    assert alerts_holding(dsn, "Of viewer b") == NAMES
+    assert alerts_holding(dsn, "again|Somebody")["comments"] == 3
+    assert alerts_holding(dsn, r"acme,4,3") == {"environments": 1}
 
     kept = [one for one in live if one.view_id != "b"]
     expect_truth(warehouse.installation, newest(kept))
@@ -162,7 +200,11 @@ def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
 
 
 def test_a_whole_customer_is_deleted_and_nobody_else(
-    warehouse: Warehouse, wanted: dict[tuple[str, int], int], tmp_path: Path
+    warehouse: Warehouse,
+    wanted: dict[tuple[str, int], int],
+    told: list[tuple[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     beacons = beacons_of("ab")
     others = [msgspec.structs.replace(one, customer_id="acme_2") for one in beacons]
@@ -173,19 +215,53 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     for customer in ("acme", "acme_2"):
         (objects / customer / "s").mkdir(parents=True)
         (objects / customer / "s" / "000000-aa").write_bytes(b"x")
-    driver = warehouse.with_settings(applications="recordings", objects=str(objects), deletion_settle_seconds=0.0)
-    (index,) = driver.settings.row_topics
-    warehouse.land_rows(index, [_recorded("s"), _recorded("s", "acme_2")])
+    driver = warehouse.with_settings(
+        applications="recordings,api_schemas", objects=str(objects), deletion_settle_seconds=0.0
+    )
+    by_topic = {topic.name: topic for topic in driver.settings.row_topics}
+    warehouse.land_rows(by_topic[RECORDING_INDEX.name], [_recorded("s"), _recorded("s", "acme_2")])
+    changes = [_api_change(customer, "api.example") for customer in ("acme", "acme_2")]
+    warehouse.land_rows(by_topic[API_CHANGES.name], changes)
+    dsn = warehouse.installation.dsn
     request_id = ask(warehouse, "--whole-customer")
+    add_alerts(dsn, "acme", "acme!")
+    add_alerts(dsn, "acme_2", "acme_2!")
     slots = Slots()
-    executor = Deletions(driver, DeletionRequests(driver.settings.accounts_database), slots)  # type: ignore[arg-type]
-    # A reprocess that runs holds it up: its files would look like nobody's.
+    executor = executor_of(driver, slots)
+    # Rules go before anything else, and stay counted when the process dies before it notes that the step is done.
+    monkeypatch.setattr(warehouse.dies, "reach", _dies)
+    assert _advance_to_death(executor) is None
+    assert steps_of(warehouse, request_id)[Step.RULES] == ("running", WITHDRAWN)
+    assert alerts_holding(dsn, "acme(?!_2)").keys() == {"incidents", "changes", "comments", "deliveries"}
+    assert told == [(ALERT_RULES.name, b"acme")]
+    monkeypatch.setattr(warehouse.dies, "reach", lambda _: None)
     slots.looks = 1
+    executor = executor_of(driver, slots)
+    assert executor.advance() == 1
+    assert told == [(ALERT_RULES.name, b"acme")] * 2
+    assert steps_of(warehouse, request_id)[Step.RULES] == ("done", WITHDRAWN)
+    # Not before live numbers say nothing more of it.
+    assert steps_of(warehouse, request_id)[Step.LEARNED] == ("running", {})
+    # A reprocess that runs holds it up: its files would look like nobody's.
     with checkpoint_lock.hold(deletions.reprocessing(driver.settings)):
         assert executor.advance() == 1
     assert steps_of(warehouse, request_id)[Step.WAREHOUSE][0] == "running"
     assert executor.advance() == 0
     assert slots.sessions == ["s"]
+    assert told[2:] == [(ALERT_RULES.name, b"acme"), (API_CALLS.name, b"acme:api.example")]
+    learned = steps_of(warehouse, request_id)[Step.LEARNED]
+    assert learned[0] == "done"
+    assert {name: count for name, count in learned[1].items() if count} == FOUND
+    assert alerts_holding(dsn, "acme(?!_2)") == {}
+    assert alerts_holding(dsn, "acme_2") == {
+        "environments": 1,
+        "rules": 1,
+        "rule_versions": 2,
+        "incidents": 1,
+        "changes": 2,
+        "comments": 2,
+        "deliveries": 2,
+    }
     expect_truth(warehouse.installation, newest(one for one in live if one.customer_id == "acme_2"))
     place = Path(warehouse.settings.warehouse_dir)
     # Tables' logs have bounds of keys; who is refused is listed.
@@ -201,6 +277,24 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     # What topic views still has does not come back.
     warehouse.land(live)
     expect_truth(warehouse.installation, newest(one for one in live if one.customer_id == "acme_2"))
+
+
+def _dies(here: str) -> None:
+    if here == "deletion_step":
+        raise Died(here)
+
+
+def _advance_to_death(executor: Deletions) -> int | None:
+    with suppress(Died):
+        return executor.advance()
+    return None
+
+
+def _api_change(customer: str, host: str) -> bytes:
+    change = ApiChange(
+        schema_version=1, customer_id=customer, host=host, at_ms=1, kind="learned", method="GET", path="/",
+    )  # fmt: skip
+    return codec.API_CHANGE.encode(change)
 
 
 def _note_landed(folder: Path, batch: int, ends: dict[str, dict[str, int]]) -> None:

@@ -10,10 +10,14 @@ from urllib.parse import unquote_plus
 class Step(StrEnum):
     """One kind of place, in the order in which they are done. Each may be repeated after a crash."""
 
+    #: Of a customer its alert rules, before anything else: nobody is told that its figures fall.
+    RULES = "rules"
     #: The warehouse has what topic `beacons` had: it names the views whose state may be open.
     FOUND = "found"
     #: State of the processor, quarantined state included.
     STATE = "state"
+    #: Of a customer what alerts and the applications of APIs learned, and incidents; of a viewer what people wrote of it there.
+    LEARNED = "learned"
     #: The warehouse has what all topics had then: nothing that was sent before the request comes later.
     LANDED = "landed"
     #: Objects of recordings.
@@ -33,6 +37,8 @@ VIEWER_CHARS_MAX: Final = 500
 SESSIONS_MAX: Final = 10_000
 #: An id with fewer bytes may be part of anything: it counts where no letter or digit is beside it.
 TELLING_BYTES: Final = 8
+#: In the place of a viewer's id, where a text stays.
+DELETED: Final = "(deleted)"
 
 
 def sha256_of(viewer: str) -> bytes:
@@ -41,8 +47,17 @@ def sha256_of(viewer: str) -> bytes:
 
 
 def names_viewer(text: str, viewer: str) -> bool:
-    """Whether a name or an address of the page, percent-encoded or not, has the id of a viewer."""
-    whole = re.escape(viewer)
-    if len(viewer.encode()) < TELLING_BYTES:
-        whole = rf"(?<![A-Za-z0-9]){whole}(?![A-Za-z0-9])"
+    """Whether a text that people wrote, percent-encoded or not, has the id of a viewer."""
+    whole = _pattern(viewer)
     return any(re.search(whole, one) is not None for one in (text, unquote_plus(text)))
+
+
+def without_viewer(text: str, viewer: str) -> str:
+    """The text with `DELETED` in the place of the id; of one that has it percent-encoded, `DELETED` alone."""
+    left = re.sub(_pattern(viewer), DELETED, text)
+    return DELETED if names_viewer(left, viewer) else left
+
+
+def _pattern(viewer: str) -> str:
+    whole = re.escape(viewer)
+    return whole if len(viewer.encode()) >= TELLING_BYTES else rf"(?<![A-Za-z0-9]){whole}(?![A-Za-z0-9])"

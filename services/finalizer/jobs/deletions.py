@@ -10,8 +10,9 @@ from confluent_kafka import KafkaException
 
 from services.accounts.core.deletions import STEPS, Step
 from services.finalizer.driver import Driver, clock_ms
-from services.finalizer.jobs.finding import Subject, TooManyViews, keys_of, sessions_of
+from services.finalizer.jobs.finding import Subject, TooManyViews, apis_of, keys_of, sessions_of
 from services.finalizer.jobs.forget import forget
+from services.finalizer.jobs.learned import Learned
 from services.finalizer.jobs.open_state import OpenState
 from services.finalizer.serving.deletion_requests import DeletionRequests, Work
 from services.finalizer.settings import FinalizerSettings
@@ -20,6 +21,7 @@ from services.finalizer.warehouse import checkpoint_lock, landed, tables
 from services.finalizer.warehouse.landed import Ends
 from services.finalizer.warehouse.recorded_objects import ObjectsFailed, delete_objects
 from shared import topics
+from shared.schemas.live import BUCKET_MS
 from shared.topics import BEACONS, VIEWS, Topic
 
 log = structlog.get_logger(__name__)
@@ -29,7 +31,16 @@ _HOLDING: Final[Sequence[Topic]] = (
     *(topics.BEACONS, topics.VIEWS, topics.VIEWS_PROTOBUF, topics.LATE, topics.REJECTED, topics.VIDEO_VIEWS_CHANGELOG),
     *(topics.SPANS, topics.TRACES, topics.LATE_SPANS, topics.TRACES_CHANGELOG, topics.API_CALLS),
     *(topics.RECORDINGS, topics.RECORDING_INDEX, topics.RECORDINGS_CHANGELOG),
+    # Names of rules are texts of people.
+    *(topics.ALERT_RULES, topics.ALERT_EVENTS, topics.ALERTS_CHANGELOG),
 )
+#: Those that have more of a customer.
+_HOLDING_CUSTOMERS: Final[Sequence[Topic]] = (
+    *(*_HOLDING, topics.LIVE, topics.API_CHANGES, topics.API_WINDOWS, topics.API_ANOMALIES, topics.WEBHOOKS_FAILED),
+    *(topics.API_SCHEMAS_CHANGELOG, topics.API_BASELINES_CHANGELOG),
+)
+#: After a customer's views were deleted, partitions say how many that makes within this time; then that there is nothing.
+_LIVE_MS: Final = 2 * BUCKET_MS
 #: What passes by itself: the request waits, and is looked at again.
 _PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, checkpoint_lock.CheckpointInUse)
 
@@ -50,6 +61,7 @@ class Deletions:
         driver: Driver,
         requests: DeletionRequests,
         state: OpenState,
+        learned: Learned,
         *,
         turns: Sequence[AbstractContextManager[Any]] = (),
         clock_ms: Callable[[], int] = clock_ms,
@@ -57,13 +69,16 @@ class Deletions:
         self._driver = driver
         self._requests = requests
         self._state = state
+        self._learned = learned
         self._turns = turns
         self._clock_ms = clock_ms
         #: By request and step, the ends that were seen when it began to wait for them.
         self._awaited: dict[tuple[str, Step], Ends] = {}
         self._steps: Final[Mapping[Step, Callable[[Work], Outcome]]] = {
+            Step.RULES: learned.withdraw_rules,
             Step.FOUND: self._find,
             Step.STATE: self._delete_state,
+            Step.LEARNED: self._delete_learned,
             Step.LANDED: self._land,
             Step.RECORDINGS: self._delete_recordings,
             Step.WAREHOUSE: self._delete_rows,
@@ -128,6 +143,14 @@ class Deletions:
         keys = keys_of(self._driver, _subject(work), now_ms=self._clock_ms())
         return self._state.delete(work.id, work.customer_id, keys, work.sessions)
 
+    def _delete_learned(self, work: Work) -> Outcome:
+        if work.viewer is None:
+            # Gauges of its views come until then, of which alerts would learn again.
+            settle_ms = self._driver.settings.deletion_settle_seconds * 1_000 + _LIVE_MS
+            if work.state_deleted_ms is None or self._clock_ms() < work.state_deleted_ms + settle_ms:
+                return None
+        return self._learned.delete(work, lambda: apis_of(self._driver, _subject(work)))
+
     def _land(self, work: Work) -> Outcome:
         settings = self._driver.settings
         if self._clock_ms() < work.asked_ms + settings.deletion_settle_seconds * 1_000:
@@ -159,9 +182,10 @@ class Deletions:
         self._delete_recordings(work)
         return report.rows | {"slices": report.slices}
 
-    def _look_at_topics(self, _: Work) -> Outcome:
+    def _look_at_topics(self, work: Work) -> Outcome:
         now_ms, profile = self._clock_ms(), self._driver.settings.profile
-        kept = {topic.name: topic.kept_ms_max(profile) for topic in _HOLDING}
+        holding = _HOLDING_CUSTOMERS if work.viewer is None else _HOLDING
+        kept = {topic.name: topic.kept_ms_max(profile) for topic in holding}
         return {name: now_ms + ms for name, ms in kept.items() if ms is not None}
 
     # What has landed.

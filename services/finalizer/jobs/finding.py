@@ -16,7 +16,7 @@ from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import json_strings, tables
 from services.finalizer.warehouse.views_table import read
-from shared.partitioning import view_key
+from shared.partitioning import api_key, view_key
 from shared.sources import SOURCES
 
 #: A record's place in its topic; the append time separates one of a recreated topic from a former one.
@@ -118,6 +118,19 @@ def sessions_of(driver: Driver, subject: Subject) -> list[str]:
         own = index.where(sf.col("customer_id") == subject.customer_id).select("session_id").distinct()
         found |= {row["session_id"] for row in own.toLocalIterator()}
     return sorted(found)
+
+
+def apis_of(driver: Driver, subject: Subject) -> Iterator[bytes]:
+    """The keys of a customer's APIs, of which applications may have learned something: those that the warehouse names."""
+    if subject.viewer is not None:
+        return
+    for topic in driver.settings.row_topics:
+        table = tables.ROWS[topic.name]
+        if {"customer_id", "host"} <= set(table.schema.fieldNames()):
+            rows = read(driver.spark, driver.settings.warehouse_dir, table)
+            own = rows.where(sf.col("customer_id") == subject.customer_id).select("host").distinct()
+            for row in own.toLocalIterator():
+                yield api_key(subject.customer_id, row["host"])
 
 
 def is_keyed(customer_id: str) -> Column:

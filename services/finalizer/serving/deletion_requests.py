@@ -17,6 +17,8 @@ _STATEMENT_MS: Final = 60_000
 _IS_THERE: Final = "SELECT to_regclass('accounts.deletion_steps') IS NOT NULL"
 _OPEN: Final = """
     SELECT d.id::text AS id, d.customer_id, d.viewer, d.sessions, (extract(epoch FROM d.asked_at) * 1000)::bigint AS asked_ms,
+        (SELECT (extract(epoch FROM s.ended_at) * 1000)::bigint FROM accounts.deletion_steps AS s
+            WHERE s.deletion_id = d.id AND s.step = 'state') AS state_deleted_ms,
         array(SELECT step FROM accounts.deletion_steps AS s WHERE s.deletion_id = d.id AND s.state = 'done') AS done
     FROM accounts.deletions AS d WHERE d.state IN ('pending', 'running') ORDER BY d.number LIMIT 100
 """
@@ -29,6 +31,10 @@ _END_STEP: Final = """
     UPDATE accounts.deletion_steps SET state = 'done', found = %s, ended_at = now()
     WHERE deletion_id::text = %s AND step = %s AND state <> 'done'
 """
+_ADD_TO_STEP: Final = """
+    UPDATE accounts.deletion_steps SET found = found || %s WHERE deletion_id::text = %s AND step = %s
+"""
+_FOUND: Final = "SELECT found FROM accounts.deletion_steps WHERE deletion_id::text = %s AND step = %s FOR UPDATE"
 #: The hash still says whose request it was.
 _FAIL: Final = """
     UPDATE accounts.deletions SET state = 'failed', problem = %s, ended_at = now(), viewer = NULL, sessions = '{}'
@@ -47,6 +53,8 @@ class Work:
     viewer: str | None = field(repr=False)
     sessions: list[str] = field(repr=False)
     asked_ms: int
+    #: When the processor had deleted its state, ms since 1970; None before.
+    state_deleted_ms: int | None
     done: list[str]
 
 
@@ -74,6 +82,20 @@ class DeletionRequests:
     def end_step(self, work: Work, step: Step, found: Mapping[str, int]) -> None:
         """The step is done."""
         self._do(lambda connection: connection.execute(_END_STEP, (Jsonb(dict(found)), work.id, step)))
+
+    def delete(
+        self, work: Work, step: Step, delete: Callable[[psycopg.Connection], Mapping[str, int]]
+    ) -> Mapping[str, int]:
+        """Deletes rows of this database in one transaction with the note of how many; returns those of all repetitions."""
+
+        def write(connection: psycopg.Connection) -> Mapping[str, int]:
+            row = connection.execute(_FOUND, (work.id, step)).fetchone()
+            found: dict[str, int] = {} if row is None else row[0]
+            counts = {name: found.get(name, 0) + count for name, count in delete(connection).items()}
+            connection.execute(_ADD_TO_STEP, (Jsonb(counts), work.id, step))
+            return found | counts
+
+        return self._do(write)
 
     def keep_sessions(self, work: Work, sessions: Sequence[str]) -> None:
         """Recorded sessions that were found: once the views are deleted, nothing names them."""

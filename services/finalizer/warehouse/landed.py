@@ -4,9 +4,10 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._metadata import ClusterMetadata
 from pyspark.sql import SparkSession
 
 from services.finalizer.warehouse.identity import hadoop_file
@@ -22,11 +23,24 @@ Ends = Mapping[tuple[str, int], int]
 def ends_of(settings: Settings, topics: Collection[str]) -> Ends:
     """Where topics end now, open transactions included; without partitions that are empty. Raises `KafkaException`."""
     admin = AdminClient(client_config(settings, "finalizer-deletions"))
-    known = admin.list_topics(timeout=_ANSWER_SECONDS_MAX).topics
-    places = [TopicPartition(topic, number) for topic in topics if topic in known for number in known[topic].partitions]
+    places: list[TopicPartition] = []
+    for topic in topics:
+        known = admin.list_topics(topic, timeout=_ANSWER_SECONDS_MAX)
+        if is_topic(known, topic):
+            places += [TopicPartition(topic, number) for number in known.topics[topic].partitions]
     first = _asked(admin, places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
     last = _asked(admin, places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
     return {place: end for place, end in last.items() if end > first[place]}
+
+
+def is_topic(known: ClusterMetadata, topic: str) -> bool:
+    """Whether there is such a topic, by what the broker said of it. Raises `KafkaException`, also where it may not be seen."""
+    error = known.topics[topic].error
+    if error is None:
+        return True
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        return False
+    raise KafkaException(error)
 
 
 def _asked(admin: AdminClient, places: list[TopicPartition], what: OffsetSpec) -> dict[tuple[str, int], int]:

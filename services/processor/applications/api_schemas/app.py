@@ -145,5 +145,6 @@ def application(rules: SchemaRules) -> Application:
         stores=(APIS, ENDPOINTS),
         start=start,
         cannot_grow="api_baselines reads topic api_calls too, and its windows cannot be divided",
+        is_forgetting=True,
         lookups=(api_lookup(APIS, ENDPOINTS),),
     )

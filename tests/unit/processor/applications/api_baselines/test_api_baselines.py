@@ -240,3 +240,12 @@ def test_a_replay_writes_the_same(drive: Drive, commit_every: int) -> None:
     assert anomalies(again) == anomalies(first)
     assert rows(again) == rows(first)
     assert {one.measure for one in anomalies(first)} == {"latency", "server_errors", "traffic"}
+
+
+def test_an_api_is_deleted_with_what_is_usual_of_it(drive: Drive) -> None:
+    driver = after(drive)
+    assert all(driver.rows.values())
+    came_ms = T0 + 30 * WINDOW_MS
+    driver.pipe(topics.API_CALLS, KEY, None, at_ms=came_ms)
+    assert not any(driver.rows.values())
+    assert driver.outputs(topics.REJECTED) == []

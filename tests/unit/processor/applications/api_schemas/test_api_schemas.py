@@ -226,3 +226,11 @@ def test_nothing_personal_or_seldom_is_in_the_document(drive: Drive) -> None:
         "pet": None,
         "byAddress": None,
     }
+
+
+def test_an_api_is_deleted_with_all_that_was_learned_of_it(drive: Drive) -> None:
+    driver = learned(drive, call("/users/1", body=USER))
+    assert all(driver.rows.values())
+    driver.pipe(topics.API_CALLS, KEY, None, at_ms=T0 + LEARNING_MS + 1)
+    assert not any(driver.rows.values())
+    assert driver.outputs(topics.REJECTED) == []
