@@ -30,11 +30,17 @@ class CollectorSettings(IntakeLimits, Settings):
 
     PREFIX: ClassVar[str] = "COLLECTOR_"
 
-    host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address that players' requests come in on")
+    host: str = pydantic.Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="address that players' requests come in on; 0.0.0.0 in a container",
+    )
     port: int = pydantic.Field(
         default=8080, ge=0, le=65535, description="port of players' requests; several collectors may share one"
     )
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9101, ge=0, le=65535, description="port of health and metrics")
     id: str = pydantic.Field(default="", description="names this process in beacons; empty: host name and process id")
     customers: str = pydantic.Field(default="", description="customer ids, comma separated; empty: any well-formed id")

@@ -17,7 +17,9 @@ class DashboardSettings(AccountsSettings):
         default="127.0.0.1", min_length=1, description="address of the page; 0.0.0.0 in a container or behind a proxy"
     )
     port: int = pydantic.Field(default=8090, ge=0, le=65535, description="port of the page")
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9104, ge=0, le=65535, description="port of health and metrics")
 
     customers_dsn: Dsn | None = pydantic.Field(

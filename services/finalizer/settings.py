@@ -144,7 +144,9 @@ class FinalizerSettings(Settings):
     driver_memory: str = pydantic.Field(
         default="2g", pattern=r"^\d+[mg]$", description="heap of the JVM, as 2g or 900m"
     )
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9103, ge=0, le=65535, description="port of health and metrics")
     crash_at: str | None = pydantic.Field(
         default=None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points"

@@ -54,5 +54,7 @@ class NotificationsSettings(Settings):
     postgres_connections_max: int = pydantic.Field(
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9108, ge=0, le=65535, description="port of health and metrics")

@@ -35,9 +35,13 @@ class ProcessorSettings(FailureRules, CompiledSettings, Settings):
         description="time for which the home replica is caught up before it takes its slot back",
     )
     state_dir: Path = pydantic.Field(default=Path("state"), description="a folder for the local stores")
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9102, ge=1, le=65535, description="port of health and metrics")
-    lookup_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of the lookups")
+    lookup_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of the lookups; 0.0.0.0 in a container"
+    )
     lookup_port: int = pydantic.Field(default=9103, ge=1, le=65535, description="port of the lookups")
     lookup_url: str = pydantic.Field(
         default="",

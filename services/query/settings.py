@@ -14,9 +14,13 @@ class QuerySettings(AccountsSettings):
 
     PREFIX: ClassVar[str] = "QUERY_"
 
-    host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of the API")
+    host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of the API; 0.0.0.0 in a container"
+    )
     port: int = pydantic.Field(default=8093, ge=0, le=65535, description="port of the API")
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9107, ge=0, le=65535, description="port of health and metrics")
 
     postgres_connections_max: int = pydantic.Field(

@@ -43,7 +43,9 @@ class ServingSettings(Settings):
     live_customers_max: int = pydantic.Field(
         default=1_000, ge=1, le=100_000, description="customers of a minute; others are added up without a name"
     )
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9106, ge=0, le=65535, description="port of health and metrics")
     crash_at: str | None = pydantic.Field(
         default=None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points"

@@ -46,5 +46,7 @@ class WebhooksSettings(Settings):
     drain_seconds_max: float = pydantic.Field(
         default=5.0, gt=0, le=60, description="for what is being delivered, at the end"
     )
-    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"
+    )
     admin_port: int = pydantic.Field(default=9105, ge=0, le=65535, description="port of health and metrics")

@@ -59,6 +59,7 @@ class Slot:
             "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
             "PROCESSOR_SLOT": f"test/{number}",
             "PROCESSOR_STATE_DIR": str(self.state_dir),
+            "PROCESSOR_ADMIN_HOST": address,
             "PROCESSOR_ADMIN_PORT": str(self.admin_port),
             "PROCESSOR_FLUSH_INTERVAL_MS": "500",
             **environ,

@@ -1,8 +1,12 @@
 """docs/settings.md is what the settings classes say, and they say everything of each variable."""
 
+import re
+
+from deploy.local.paths import ROOT
 from deploy.settings_doc import _SERVICES, PAGE, Variable, page, variables
 
 ALL = [variable for group in _SERVICES.values() for variable in variables(group)]
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 #: Numbers that count nothing.
 WITHOUT_UNIT = {"PROCESSOR_REPLICA", "VIDEO_VIEWS_GENERATION"}
 
@@ -25,6 +29,16 @@ def test_every_number_has_a_unit_and_both_bounds() -> None:
 def test_no_variable_stands_twice() -> None:
     names = [variable.name for variable in ALL]
     assert sorted(names) == sorted(set(names))
+
+
+def test_every_service_listens_on_its_machine_alone_and_in_an_image_on_all_addresses() -> None:
+    # The one that is another's, which the service connects to.
+    hosts = {
+        one.name: one.default for one in ALL if one.name.endswith("_HOST") and one.name != "NOTIFICATIONS_SMTP_HOST"
+    }
+    assert set(hosts.values()) == {"`127.0.0.1`"}
+    in_images = re.findall(r"^(?:ENV)? +(\w+_HOST)=(\S+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert in_images == [(name, "0.0.0.0") for name in hosts]
 
 
 def _is_without(variable: Variable) -> bool:
