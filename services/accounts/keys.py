@@ -13,9 +13,9 @@ import psycopg
 
 from services.accounts.core.principal import Principal
 from services.accounts.service import Accounts
-from services.accounts.store import keys
 from services.accounts.store.audit import Actor
-from services.accounts.store.keys import KeyRow, KeyTerms, KeyUnknown
+from services.accounts.store.credentials import keys
+from services.accounts.store.credentials.keys import KeyRow, KeyTerms, KeyUnknown
 from services.rim.database.pool import Postgres
 
 #: Public, and nobody has it yet.

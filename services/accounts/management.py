@@ -13,11 +13,12 @@ from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission, Role
 from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.service import Accounts
-from services.accounts.store import audit, invitations, members, organisations
+from services.accounts.store import audit
 from services.accounts.store.audit import Actor, AuditRow
-from services.accounts.store.invitations import Invitation
-from services.accounts.store.members import Member
-from services.accounts.store.organisations import Organisation, OwnedCustomer
+from services.accounts.store.tenants import invitations, members, organisations
+from services.accounts.store.tenants.invitations import Invitation
+from services.accounts.store.tenants.members import Member
+from services.accounts.store.tenants.organisations import Organisation, OwnedCustomer
 
 #: Of the id of a customer that the product names: nobody guesses it, so no data lies under it yet.
 CUSTOMER_ID_BYTES: Final = 10

@@ -10,9 +10,9 @@ from services.accounts.core.passwords import check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.texts import checked_name
 from services.accounts.service import Accounts, LoginWrong
-from services.accounts.store import factors
 from services.accounts.store.audit import Actor
-from services.accounts.store.factors import Factors
+from services.accounts.store.logins import factors
+from services.accounts.store.logins.factors import Factors
 
 #: Whom an app shows a code to be for.
 ISSUER: Final = "Playhead"

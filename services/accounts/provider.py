@@ -17,7 +17,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from services.accounts.store.external import Begun, Claims
+from services.accounts.store.logins.external import Begun, Claims
 from services.rim.http.tls import connector
 
 log = structlog.get_logger(__name__)

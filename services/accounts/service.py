@@ -17,9 +17,11 @@ from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.core.throttle import allowances
 from services.accounts.core.totp import CodeWrong
 from services.accounts.hashing import Passwords
-from services.accounts.store import audit, factors, links, sessions, tokens
+from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.accounts.store.links import AccountExists, Link, LinkSpent, Newcomer
+from services.accounts.store.credentials import tokens
+from services.accounts.store.logins import factors, links, sessions
+from services.accounts.store.logins.links import AccountExists, Link, LinkSpent, Newcomer
 from services.rim.database.pool import Postgres
 
 

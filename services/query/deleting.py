@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import structlog
 
 from services.accounts.core.deletions import Step
-from services.accounts.store import deletions
+from services.accounts.store.customers import deletions
 from services.query.core.resources.exports import Job
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 

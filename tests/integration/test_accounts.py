@@ -24,7 +24,7 @@ from services.accounts.http.routes import AccountRoutes
 from services.accounts.service import Accounts, LoginsTooMany, LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM, Actor
-from services.accounts.store.links import LinkSpent
+from services.accounts.store.logins.links import LinkSpent
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import PostgresAway
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, paths_of, status_of

@@ -12,9 +12,9 @@ import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
-from services.accounts.store import organisations
 from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
+from services.accounts.store.tenants import organisations
 from services.alerts.core.rules import RuleBody, RuleWrong
 from services.alerts.http.operations import OPERATIONS
 from services.alerts.service import Alerting

@@ -20,7 +20,7 @@ from services.accounts.http.guard import Cookie
 from services.accounts.provider import Provider, ProviderRefused
 from services.accounts.service import LoginWrong
 from services.accounts.store import schema
-from services.accounts.store.external import Begun
+from services.accounts.store.logins.external import Begun
 from tests.integration.accounts_parts import PASSWORD, Site, site
 
 pytestmark = pytest.mark.integration

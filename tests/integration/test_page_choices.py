@@ -9,7 +9,8 @@ import pytest
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
 from services.accounts.core.thresholds import DEFAULTS
-from services.accounts.store import saved_views, schema
+from services.accounts.store import schema
+from services.accounts.store.customers import saved_views
 from tests.integration.accounts_parts import Site, site
 
 pytestmark = pytest.mark.integration

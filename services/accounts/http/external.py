@@ -17,9 +17,9 @@ from services.accounts.http.guard import LOGIN_PATH, Cookie
 from services.accounts.http.requests import Place
 from services.accounts.provider import Provider, ProviderAway, ProviderRefused
 from services.accounts.service import Accounts
-from services.accounts.store import external
-from services.accounts.store.external import Begun, NoAccount
-from services.accounts.store.sessions import SESSION_DAYS_MAX
+from services.accounts.store.logins import external
+from services.accounts.store.logins.external import Begun, NoAccount
+from services.accounts.store.logins.sessions import SESSION_DAYS_MAX
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import Operation
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from services.accounts.core.credentials import Credential
 from services.accounts.core.principal import Principal
-from services.accounts.store.identities import Ownership, principal_of
+from services.accounts.store.logins.identities import Ownership, principal_of
 from services.rim.database.pool import Postgres
 
 

@@ -13,15 +13,15 @@ from services.accounts.core.thresholds import ThresholdWrong
 from services.accounts.core.totp import CodeWrong
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
-from services.accounts.store.deletions import TooManyDeletions
-from services.accounts.store.factors import FactorExists, FactorMissing
-from services.accounts.store.invitations import MemberAlready, TooManyInvitations
-from services.accounts.store.keys import KeyUnknown, TooManyKeys
-from services.accounts.store.links import AccountExists, LinkSpent
-from services.accounts.store.members import MemberUnknown, RoleRefused
-from services.accounts.store.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
-from services.accounts.store.saved_views import SavedViewUnknown, TooManySavedViews
-from services.accounts.store.tokens import TooManyTokens
+from services.accounts.store.credentials.keys import KeyUnknown, TooManyKeys
+from services.accounts.store.credentials.tokens import TooManyTokens
+from services.accounts.store.customers.deletions import TooManyDeletions
+from services.accounts.store.customers.saved_views import SavedViewUnknown, TooManySavedViews
+from services.accounts.store.logins.factors import FactorExists, FactorMissing
+from services.accounts.store.logins.links import AccountExists, LinkSpent
+from services.accounts.store.tenants.invitations import MemberAlready, TooManyInvitations
+from services.accounts.store.tenants.members import MemberUnknown, RoleRefused
+from services.accounts.store.tenants.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import RETRY_SECONDS, problem_response
 from shared.http.problems import Problem

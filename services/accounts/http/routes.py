@@ -15,8 +15,8 @@ from services.accounts.http.requests import Place, body_of
 from services.accounts.http.v1.api import AccountsApi
 from services.accounts.service import Accounts
 from services.accounts.store.audit import Actor
-from services.accounts.store.links import LinkSpent
-from services.accounts.store.sessions import SESSION_DAYS_MAX
+from services.accounts.store.logins.links import LinkSpent
+from services.accounts.store.logins.sessions import SESSION_DAYS_MAX
 from services.rim.database.pool import Postgres
 from services.rim.http.openapi import GUARDED, Operation
 from shared.http.peer import Network

@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.accounts.store.organisations import OWNER_OF
+from services.accounts.store.tenants.organisations import OWNER_OF
 from services.alerts.store.receivers import Receiver
 
 #: Those that were delivered or skipped are kept for so long, and dead ones.

@@ -10,9 +10,10 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from services.accounts.core.deletions import SESSIONS_MAX, VIEWER_CHARS_MAX, Step
-from services.accounts.store import deletions, schema
+from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM
-from services.accounts.store.deletions import Deletion, StepRow, TooManyDeletions
+from services.accounts.store.customers import deletions
+from services.accounts.store.customers.deletions import Deletion, StepRow, TooManyDeletions
 from services.finalizer.failures import JobFailed
 from services.finalizer.settings import FinalizerSettings
 from shared.schemas.beacon import CUSTOMER_ID

@@ -12,8 +12,8 @@ from services.accounts.http.requests import BodyWrong
 from services.accounts.http.v1.operations import Call, Operation, PageAsked, ms, ms_or_none
 from services.accounts.http.v1.tenants import CustomerId
 from services.accounts.service import Accounts
-from services.accounts.store import deletions
-from services.accounts.store.deletions import Deletion, StepRow
+from services.accounts.store.customers import deletions
+from services.accounts.store.customers.deletions import Deletion, StepRow
 from shared.http.patterns import whole
 from shared.schemas.recording import SESSION_ID
 

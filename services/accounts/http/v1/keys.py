@@ -13,7 +13,7 @@ from services.accounts.http.problems import Refused, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.http.v1.tenants import CustomerId, Name
 from services.accounts.keys import WriteKeys
-from services.accounts.store.keys import KeyRow, KeyTerms
+from services.accounts.store.credentials.keys import KeyRow, KeyTerms
 from services.rim.database.pool import NotPublished
 from shared.http.patterns import whole
 from shared.http.problems import Problem

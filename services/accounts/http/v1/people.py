@@ -11,7 +11,7 @@ from services.accounts.http.access import TEAM, TEAM_MANAGEMENT
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.management import Management, giver_of
-from services.accounts.store.members import Member
+from services.accounts.store.tenants.members import Member
 
 INVITATION_DAYS_MAX = 30
 

@@ -9,7 +9,7 @@ from services.accounts.http.access import MANAGEMENT
 from services.accounts.http.problems import unknown
 from services.accounts.http.v1.operations import Call, Operation
 from services.accounts.service import Accounts
-from services.accounts.store import retention
+from services.accounts.store.customers import retention
 from shared.schemas.beacon import CUSTOMER_ID
 
 _DAYS_MAX = 36_500

@@ -11,8 +11,8 @@ from services.accounts.http.access import METRICS
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, ms
 from services.accounts.service import Accounts
-from services.accounts.store import saved_views
-from services.accounts.store.saved_views import SavedViewRow
+from services.accounts.store.customers import saved_views
+from services.accounts.store.customers.saved_views import SavedViewRow
 from shared.http.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 

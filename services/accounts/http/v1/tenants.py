@@ -11,7 +11,7 @@ from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
 from services.accounts.http.v1.people import INVITATION_DAYS_MAX, link_address
 from services.accounts.management import Management
-from services.accounts.store.organisations import OwnedCustomer
+from services.accounts.store.tenants.organisations import OwnedCustomer
 from shared.http.patterns import whole
 from shared.schemas.beacon import CUSTOMER_ID
 

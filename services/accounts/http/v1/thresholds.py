@@ -10,7 +10,7 @@ from services.accounts.http.access import EDITING, METRICS
 from services.accounts.http.problems import unknown
 from services.accounts.http.v1.operations import Call, Operation
 from services.accounts.service import Accounts
-from services.accounts.store import thresholds
+from services.accounts.store.customers import thresholds
 from shared.schemas.beacon import CUSTOMER_ID
 
 _Customer = Annotated[str, msgspec.Meta(max_length=64, description="a customer; empty: all that have no own")]

@@ -12,7 +12,7 @@ from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import DAYS_MAX, Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.http.v1.tenants import CustomerId, Name
 from services.accounts.service import Accounts
-from services.accounts.store.tokens import Token
+from services.accounts.store.credentials.tokens import Token
 
 
 class OneToken(msgspec.Struct, frozen=True):

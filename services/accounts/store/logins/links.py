@@ -9,8 +9,9 @@ from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
 from services.accounts.core.roles import Role
-from services.accounts.store import audit, factors
+from services.accounts.store import audit
 from services.accounts.store.audit import Actor
+from services.accounts.store.logins import factors
 
 FIRST_OWNER_FOR: Final = timedelta(days=1)
 LOGIN_FOR: Final = timedelta(minutes=15)

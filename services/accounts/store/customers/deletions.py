@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from services.accounts.core.deletions import OPEN_MAX, STEPS, names_viewer, sha256_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.accounts.store.organisations import OWNER_OF
+from services.accounts.store.tenants.organisations import OWNER_OF
 
 _COLUMNS: Final = (
     "id::text AS id, number, organisation_id::text AS organisation_id, customer_id, viewer, viewer_sha256, sessions, asked_by,"

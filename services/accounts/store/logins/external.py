@@ -8,8 +8,10 @@ import psycopg
 from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
-from services.accounts.store import audit, factors, invitations
+from services.accounts.store import audit
 from services.accounts.store.audit import Actor
+from services.accounts.store.logins import factors
+from services.accounts.store.tenants import invitations
 
 #: From the page of logins to the provider and back.
 LOGIN_FOR: Final = timedelta(minutes=15)
