@@ -46,12 +46,12 @@ def broker_topics() -> Iterable[topics.Topic]:
 
 
 async def add_rules(made: Alerting, actor: Actor) -> None:
-    """A rule of each customer that finds any beacon, with a receiver that nobody reaches."""
+    """A rule of each customer that finds any viewer, with a receiver that nobody reaches."""
     url = {"url": f"http://127.0.0.1:{free_port()}/hook", "secret": "s" * 32}
     receiver = await made.add_receiver(actor, name="hook", kind="webhook", target=url, template=None)
     for customer, words in WORDS.items():
         body = RuleBody(
-            customer=customer, name=words, metric="beacons", condition="threshold", threshold=0.5, receivers=[receiver],
+            customer=customer, name=words, metric="viewers", condition="threshold", threshold=0.5, receivers=[receiver],
         )  # fmt: skip
         await made.add_rule(EVERYTHING, body, actor)
 
@@ -100,8 +100,8 @@ def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
         for customer, words in WORDS.items():
             feed.view(f"{words}-done", words, words, is_whole=True, customer=customer)
             feed.view(f"{words}-open", words, words, is_whole=False, customer=customer)
-        waiting = "SELECT count(DISTINCT incident_id) FROM alerts.deliveries WHERE state = 'waiting'"
-        wait_until(lambda: asked(dsn, waiting) == [(2,)], "an incident of each customer waits to be told", 120)
+        messages = "SELECT count(DISTINCT incident_id) FROM alerts.deliveries"
+        wait_until(lambda: asked(dsn, messages) == [(2,)], "each customer has an incident with a message", 180)
         for words in WORDS.values():
             asked(
                 dsn,
@@ -111,7 +111,6 @@ def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
         wait_until(lambda: len(committed(broker.bootstrap, topics.VIEWS)) >= 2, "the whole views are finished", 180)
         assert installation.run_once() == 0
         wait_until(lambda: holding(tmp_path, GONE) >= {"state-0", "state-1"}, "state is on disk", 60)
-        changes = len(committed(broker.bootstrap, topics.ALERT_EVENTS))
 
         # Killed between the withdrawal of rules and the note of it; then, after that, between that of incidents and its note.
         command, options = f"forget --customer {GONE} --whole-customer", {"deletion_settle_seconds": "0"}
@@ -137,15 +136,16 @@ def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
         rules = newest_by_key(committed(broker.bootstrap, topics.ALERT_RULES))
         assert rules[GONE.encode()] is None
         assert rules[STAYS.encode()] is not None
-    events = [
-        ALERT_EVENT.decode(one.value() or b"") for one in committed(broker.bootstrap, topics.ALERT_EVENTS)[changes:]
-    ]
-    assert [one.change for one in events if one.customer_id == GONE] == []
+        events = [ALERT_EVENT.decode(one.value() or b"") for one in committed(broker.bootstrap, topics.ALERT_EVENTS)]
+    # Its incident may have recovered before; that its rule is gone is told to nobody.
+    assert "rule_changed" not in {one.end_reason for one in events if one.customer_id == GONE}
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT state FROM accounts.deletions").fetchone() == ("done",)
         found = dict(connection.execute("SELECT step, found FROM accounts.deletion_steps").fetchall())
-    assert found[Step.RULES] == {"rules": 1, "rule_versions": 1, "skipped_messages": 1}
+    # The counts are those of the runs that were killed.
+    assert (found[Step.RULES]["rules"], found[Step.RULES]["rule_versions"]) == (1, 1)
     learned = found[Step.LEARNED]
-    assert (learned["incidents"], learned["comments"], learned["messages"], learned["changes"]) == (1, 1, 1, 1)
+    assert (learned["incidents"], learned["comments"]) == (1, 1)
+    assert min(learned["messages"], learned["changes"]) >= 1
     # Where it may still be is shown, with the time at which it is gone.
     assert {"beacons", "live", "alert_rules", "alert_events", "alerts.changelog"} <= set(found[Step.TOPICS])
