@@ -276,3 +276,20 @@ def test_customers_beyond_the_limit_are_added_up_and_old_minutes_go(dsn: str) ->
         steps, minutes = landed(dsn)
         assert sorted(steps) == [("c1", WHOLE, 8), ("c1", "cdn,country", 8)]
         assert sorted(minutes) == [("c1", WHOLE, 8)]
+
+
+def test_minutes_of_a_customer_whose_data_was_deleted_do_not_come_back(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "INSERT INTO serving.forgotten VALUES ('c1', '', %s), ('c2', 'hash of a viewer', 0)", (8 * MINUTE_MS,)
+        )
+    with closing(LiveDatabase(dsn, 9, CrashPoints())) as database:
+        database.begin({("topic", 0): 0})
+        minutes = {
+            (customer, WHOLE, minute): LiveSteps(heard=[1] * 12) for customer in ("c1", "c2") for minute in (7, 8, 9)
+        }
+        database.land(
+            {key: steps for key, steps in minutes.items() if key == ("c1", WHOLE, 7)}, {("topic", 0): LiveMove(0, 1, 7)}
+        )
+        database.land(minutes, {("topic", 0): LiveMove(1, 2, 9)})
+    assert set(landed(dsn)[0]) == set(minutes) - {("c1", WHOLE, 7), ("c1", WHOLE, 8)}

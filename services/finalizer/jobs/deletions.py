@@ -36,7 +36,15 @@ _HOLDING: Final[Sequence[Topic]] = (
 )
 #: Those that have more of a customer.
 _HOLDING_CUSTOMERS: Final[Sequence[Topic]] = (
-    *(*_HOLDING, topics.LIVE, topics.API_CHANGES, topics.API_WINDOWS, topics.API_ANOMALIES, topics.WEBHOOKS_FAILED),
+    *(
+        *_HOLDING,
+        topics.LIVE,
+        topics.RECEIVED,
+        topics.API_CHANGES,
+        topics.API_WINDOWS,
+        topics.API_ANOMALIES,
+        topics.WEBHOOKS_FAILED,
+    ),
     *(topics.API_SCHEMAS_CHANGELOG, topics.API_BASELINES_CHANGELOG),
 )
 #: After a customer's views were deleted, partitions say how many that makes within this time; then that there is nothing.
@@ -168,6 +176,8 @@ class Deletions:
         return {"objects": sum(delete_objects(where, f"{work.customer_id}/{one}") for one in work.sessions)}
 
     def _delete_rows(self, work: Work) -> Outcome:
+        # Of a customer nothing comes back of what there was when its state was deleted: rows of views, and minutes of live numbers.
+        at_ms = work.asked_ms if work.viewer is not None else work.state_deleted_ms or work.asked_ms
         # A reprocess writes files that no commit names yet: they would be removed.
         with checkpoint_lock.hold(reprocessing(self._driver.settings)):
             report = forget(
@@ -175,7 +185,7 @@ class Deletions:
                 work.customer_id,
                 work.viewer,
                 sessions=work.sessions,
-                at_ms=work.asked_ms,
+                at_ms=at_ms,
                 turns=self._turns,
             )
         # Once more: an object whose storing was under way when its session's state was deleted.

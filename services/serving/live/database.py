@@ -13,7 +13,7 @@ import psycopg
 from services.rim.process.crash_points import CrashPoints
 from services.serving.database import Superseded, connect
 from services.serving.live.minutes import Minutes
-from shared.schemas.live_minute import REJECTED, STEPS, STEPS_DECODER, WHOLE, LiveSteps, add_steps, minute_of
+from shared.schemas.live_minute import MINUTE_MS, REJECTED, STEPS, STEPS_DECODER, WHOLE, LiveSteps, add_steps, minute_of
 
 #: Under it customers are added up that have no room of their own.
 OTHERS: Final = ""
@@ -33,6 +33,10 @@ _KNOWN: Final = """
 _CUSTOMERS: Final = """
     SELECT minute, array_agg(DISTINCT customer_id) FROM serving.live_steps WHERE minute = ANY(%s) AND dimension = '' GROUP BY minute
 """
+#: Customers whose data was deleted, and when: what topics still have of them is passed over.
+_FORGOTTEN: Final = (
+    "SELECT customer_id, forgotten_ms FROM serving.forgotten WHERE viewer = '' AND customer_id = ANY(%s)"
+)
 _PUT: Final = """
     INSERT INTO serving.{table} (customer_id, dimension, minute, document)
     SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::jsonb[])
@@ -104,8 +108,8 @@ class LiveDatabase:
             if moved != len(moves):
                 raise Superseded(f"{len(moves) - moved} of {len(moves)} partitions were moved by another process")
             self._crash_points.reach("live_moved")
-            if minutes:
-                self._put(connection, self._bounded(connection, minutes))
+            if minutes and (kept := self._kept(connection, minutes)):
+                self._put(connection, self._bounded(connection, kept))
             self._crash_points.reach("live_written")
         self._crash_points.reach("live_committed")
 
@@ -127,6 +131,12 @@ class LiveDatabase:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _kept(self, connection: psycopg.Connection, minutes: Minutes) -> Minutes:
+        """Those that are not of a customer whose data was deleted after them."""
+        names = sorted({customer_id for customer_id, _, _ in minutes})
+        forgotten: dict[str, int] = dict(connection.execute(_FORGOTTEN, (names,)).fetchall())
+        return {key: steps for key, steps in minutes.items() if key[2] * MINUTE_MS > forgotten.get(key[0], -1)}
 
     def _bounded(self, connection: psycopg.Connection, minutes: Minutes) -> Minutes:
         """The minutes, those of customers without room added up under `OTHERS`: who has a minute keeps it."""

@@ -8,7 +8,9 @@ from services.processor.applications.alerts.app import application
 from services.processor.applications.alerts.settings import AlertsSettings
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
-from shared.topics import ALERT_RULES
+from shared import codec
+from shared.schemas.received import Received
+from shared.topics import ALERT_RULES, RECEIVED
 from tests.unit.processor.applications.alerts.test_alerts import HIGH, Scene
 
 Drive = Callable[[Application], Driver]
@@ -47,6 +49,25 @@ def test_what_partitions_still_say_of_nobody_leaves_nothing(scene: Scene) -> Non
     forget(scene)
     for _ in range(5):
         scene.bucket(0, viewers=0)
+    assert not any(scene.driver.rows.values())
+
+
+def test_what_collectors_still_say_of_nobody_leaves_nothing(scene: Scene) -> None:
+    def report(count: int) -> None:
+        received = Received(
+            schema_version=1, customer_id="acme", collector="c", process=1, bucket_ms=scene.at_ms, received=count, rejected=0,
+        )  # fmt: skip
+        scene.driver.pipe(RECEIVED, b"acme", codec.RECEIVED.encode(received), at_ms=scene.at_ms + 5_100)
+        scene.at_ms += 5_000
+
+    for _ in range(3):
+        report(7)
+    assert scene.driver.rows["environments"] == 1
+    forget(scene)
+    assert not any(scene.driver.rows.values())
+    scene.at_ms += 5_000
+    for _ in range(3):
+        report(0)
     assert not any(scene.driver.rows.values())
 
 
