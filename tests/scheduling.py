@@ -24,6 +24,7 @@ SHARING_SPARK: Final = (
     "test_one_owner.py",
     "test_query_warehouse.py",
     "test_deletions_steps.py",
+    "test_customer_retention.py",
 )
 #: A folder whose files share a dashboard and a browser; they run in the order of their names.
 PAGE: Final = "page"
@@ -38,6 +39,7 @@ LONGEST: Final = (
     "test_second_cluster.py",
     "test_players.py",
     "test_query_sources.py",
+    "test_deletions_customer.py",
     PAGE,
 )
 

@@ -15,10 +15,11 @@ from services.query.core.resources.exports import Job
 from services.query.deleting import Deleting
 from services.query.rim.export_files import ExportFiles
 from services.rim.database import pool
-from shared import topics
+from shared import codec, topics
 from shared.chunks import Chunk, headers_of
 from shared.codec import BEACON
 from shared.partitioning import partition_of, recording_key, view_key
+from shared.schemas.recording import RecordingRow
 from shared.topics import PROFILES
 from tests.unit.processor.applications.video_views.beacons import mux, watch
 
@@ -56,6 +57,23 @@ class Feed:
         number = partition_of(key or b"", topic.partitions(PROFILES["laptop"]))
         self._producer.produce(topic.name, value, key, number, headers=list(headers))
         assert self._producer.flush(60) == 0
+
+
+def recorded(session: str, customer: str = "acme", at_ms: int = 1) -> bytes:
+    """A payload of a recorded session, as topic `recording_index` has it."""
+    return codec.RECORDING.encode(
+        RecordingRow(
+            schema_version=1,
+            customer_id=customer,
+            session_id=session,
+            sequence=0,
+            sequence_last=0,
+            state="stored",
+            revision=1,
+            at_ms=at_ms,
+            object=f"{customer}/{session}/000000-{uuid4().hex}",
+        )
+    )
 
 
 class Kept:

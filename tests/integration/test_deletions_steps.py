@@ -3,12 +3,9 @@
 import argparse
 import json
 import re
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 import msgspec
@@ -21,19 +18,16 @@ from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs import asking, deletions, forgetting_records
 from services.finalizer.jobs.deletions import Deletions
 from services.finalizer.jobs.learned import Learned
-from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.serving.deletion_requests import DeletionRequests
-from services.finalizer.warehouse import checkpoint_lock, landed, tables
+from services.finalizer.warehouse import checkpoint_lock, landed
 from services.finalizer.warehouse.landed import Ends
 from shared import codec
 from shared.schemas.apis.change import ApiChange
-from shared.schemas.recording import RecordingRow
-from shared.schemas.view import View
 from shared.topics import ALERT_RULES, API_CALLS, API_CHANGES, BEACONS, LATE, RECORDING_INDEX, Topic
 from tests.integration.alert_rows import FOUND, NAMES, WITHDRAWN, add_alerts, alerts_holding
-from tests.integration.finalizing import a_view, expect_truth, newest
-from tests.integration.warehousing import DAY_MS, NOW_MS, Died, Warehouse, beacons_of, finished, viewer_of
-from tests.unit.processor.applications.video_views.beacons import T0, mux
+from tests.integration.deleting import recorded
+from tests.integration.finalizing import expect_truth, newest
+from tests.integration.warehousing import Died, Warehouse, beacons_of, finished, viewer_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
@@ -132,7 +126,7 @@ def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
         (objects / "acme" / session / "000000-aa").write_bytes(session.encode())
     driver = warehouse.with_settings(applications="recordings", objects=str(objects), deletion_settle_seconds=0.0)
     (index,) = driver.settings.row_topics
-    warehouse.land_rows(index, [_recorded("hers"), _recorded("another")])
+    warehouse.land_rows(index, [recorded("hers"), recorded("another")])
     dsn = warehouse.installation.dsn
     schema.migrate(dsn)
     add_alerts(dsn, "acme", "viewer b")
@@ -220,7 +214,7 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
         applications="recordings,api_schemas", objects=str(objects), deletion_settle_seconds=0.0
     )
     by_topic = {topic.name: topic for topic in driver.settings.row_topics}
-    warehouse.land_rows(by_topic[RECORDING_INDEX.name], [_recorded("s"), _recorded("s", "acme_2")])
+    warehouse.land_rows(by_topic[RECORDING_INDEX.name], [recorded("s"), recorded("s", "acme_2")])
     changes = [_api_change(customer, "api.example") for customer in ("acme", "acme_2")]
     warehouse.land_rows(by_topic[API_CHANGES.name], changes)
     dsn = warehouse.installation.dsn
@@ -304,75 +298,3 @@ def _note_landed(folder: Path, batch: int, ends: dict[str, dict[str, int]]) -> N
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(ends)}")
     (folder / "commits" / str(batch)).write_text("v1\n{}")
-
-
-def _recorded(session: str, customer: str = "acme", at_ms: int = 1) -> bytes:
-    return codec.RECORDING.encode(
-        RecordingRow(
-            schema_version=1,
-            customer_id=customer,
-            session_id=session,
-            sequence=0,
-            sequence_last=0,
-            state="stored",
-            revision=1,
-            at_ms=at_ms,
-            object=f"{customer}/{session}/000000-{uuid4().hex}",
-        )
-    )
-
-
-def test_a_customer_may_have_its_data_kept_for_less_long_recordings_too(warehouse: Warehouse, tmp_path: Path) -> None:
-    days_ago = {name: NOW_MS - number * DAY_MS for name, number in (("old", 40), ("new", 2))}
-
-    def landed_in(customer: str) -> list[View]:
-        return [
-            a_view(
-                f"{customer}-{name}",
-                customer=customer,
-                day=at_ms // DAY_MS,
-                first_append_ms=at_ms,
-                last_append_ms=at_ms,
-                view_end_ms=at_ms,
-            )
-            for name, at_ms in days_ago.items()
-        ]
-
-    warehouse.land([*landed_in("acme"), *landed_in("other")])
-    beacons = [mux(1, "viewstart", at_ms - T0, view_id=name) for name, at_ms in days_ago.items()]
-    warehouse.land_raw([*beacons, *(msgspec.structs.replace(one, customer_id="other") for one in beacons)])
-    objects = tmp_path / "objects"
-    rows = {
-        at_ms: [_recorded(name, customer, at_ms) for customer in ("acme", "other")] for name, at_ms in days_ago.items()
-    }
-    for row in chain(*rows.values()):
-        path = objects / codec.RECORDING.decode(row).object
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"x")
-    driver = warehouse.with_settings(applications="recordings", objects=str(objects), recent_days=10_000.0)
-    (index,) = driver.settings.row_topics
-    for at_ms, values in rows.items():
-        warehouse.land_rows(index, values, at_ms=at_ms)
-    dsn = warehouse.installation.dsn
-    schema.migrate(dsn)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for kind, days in (("views", 20), ("beacons", 30), ("recordings", 10)):
-            connection.execute("INSERT INTO accounts.retention VALUES ('acme', %s, %s)", (kind, days))
-    kept = tables.those_of(driver.settings.row_topics)
-    stop = threading.Event()
-    assert (
-        Maintenance.of(driver.settings, kept, lambda: NOW_MS, stop, serving=driver.serving).run(warehouse.spark) == []
-    )
-
-    def found(table: str, column: str) -> set[str]:
-        return {row[0] for row in warehouse.installation.table(table, f"SELECT {column} FROM t")}
-
-    assert found("views", "view_id") == {"acme-new", "other-old", "other-new"}
-    assert found("bronze", "decode(key)") == {"acme:new", "other:old", "other:new"}
-    assert found("recording_index", "customer_id || session_id") == {"acmenew", "otherold", "othernew"}
-    stored = {str(path.parent.relative_to(objects)) for path in objects.rglob("*") if path.is_file()}
-    assert stored == {"acme/new", "other/old", "other/new"}
-    served = warehouse.installation.serving("SELECT view_id FROM serving.views ORDER BY 1")
-    assert served == [("acme-new",), ("other-new",), ("other-old",)]
-    sums = "SELECT customer_id, sum(views)::int FROM serving.rollups_hourly GROUP BY 1 ORDER BY 1"
-    assert warehouse.installation.serving(sums) == [("acme", 1), ("other", 2)]
