@@ -30,7 +30,7 @@ from shared.schemas.live import BUCKET_MS
 from shared.settings import Settings
 from tests.integration.alerting import alerting, asked
 from tests.integration.brokers import topics_of
-from tests.integration.deleting import holding, tables_holding
+from tests.integration.deleting import tables_holding
 from tests.integration.feed import committed
 from tests.integration.notifying import notifications
 from tests.integration.slots import Slot, wait_until
@@ -131,7 +131,6 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
         wait_until(lambda: asked(dsn, found) == [(2,)], "each customer has an incident with a message", 120)
         comments = "INSERT INTO alerts.comments (incident_id, author, text) SELECT id, 'ada', 'Look at it.' FROM alerts.incidents"
         asked(dsn, f"{comments} RETURNING id")
-        wait_until(lambda: "state-0" in holding(tmp_path, GONE), "state is on disk", 60)
         asked_for(dsn)
 
         learned, work = process()
@@ -158,8 +157,6 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
         assert {"alerts.rules", "alerts.rule_versions", "alerts.incidents", "alerts.changes"} <= tables_holding(
             dsn, STAYS
         )
-        wait_until(lambda: "state-0" not in holding(tmp_path, GONE), "files are written again", 120)
-        assert "state-0" in holding(tmp_path, STAYS)
         newest = {one.key() or b"": one.value() for one in committed(broker.bootstrap, topics.ALERTS_CHANGELOG)}
         assert not [key for key, value in newest.items() if value is not None and GONE.encode() in key + value]
         rules = {one.key() or b"": one.value() for one in committed(broker.bootstrap, topics.ALERT_RULES)}
