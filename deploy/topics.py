@@ -196,18 +196,19 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     try:
         settings = Settings.load(with_secrets(Settings, os.environ))
+        declared = [settings.named(topic) for topic in topics.ALL]
         if chosen.mend:
-            for change in mend_topics(settings):
+            for change in mend_topics(settings, declared):
                 print(f"mended {change}")
         if chosen.check:
-            verify_topics(settings, topics.ALL)
+            verify_topics(settings, declared)
             created = []
         else:
-            created = create_topics(settings)
+            created = create_topics(settings, declared)
     except (TopicsWrong, SettingsError) as problem:
         print(f"topics: {problem}", file=sys.stderr)
         return 1
-    for topic in topics.ALL:
+    for topic in declared:
         state = "created" if topic.name in created else "is there"
         partitions = topic.partitions(settings.profile)
         print(f"{topic.name}: {state}, {partitions} partitions, {topic.cleanup}, {topic.owner}")

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Self
 import pydantic
 import pydantic_core
 
-from shared.topics import PROFILES, Profile, ProfileName
+from shared.topics import PROFILES, Profile, ProfileName, Topic
 
 _COMMON_PREFIX = "PLAYHEAD_"
 
@@ -97,6 +97,11 @@ class Settings(SettingsGroup):
         le=4096,
         description="partitions of topic beacons after `python -m deploy.topics grow`; without it as many as the profile creates",
     )
+    application_ids: str = pydantic.Field(
+        default="",
+        pattern=r"^([a-z_]+=[a-z0-9_-]{1,60}( [a-z_]+=[a-z0-9_-]{1,60})*)?$",
+        description="processor applications whose state has moved to an id of its own, as video_views=video_views-b; see state.md",
+    )
     kafka_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = pydantic.Field(
         default="plaintext", description="plaintext, ssl, sasl_plaintext or sasl_ssl"
     )
@@ -165,6 +170,26 @@ class Settings(SettingsGroup):
                 f"PLAYHEAD_BEACON_PARTITIONS must be a multiple of {first}, with which the profile creates them"
             )
         return self
+
+    @pydantic.model_validator(mode="after")
+    def _ids_are_of_their_applications(self) -> Self:
+        for one in self.application_ids.split():
+            name, _, application_id = one.partition("=")
+            if not application_id.startswith(f"{name}-"):
+                raise ValueError(f"PLAYHEAD_APPLICATION_IDS: the id of {name} must begin with {name}-")
+        return self
+
+    def application_id(self, name: str) -> str:
+        """What names an application's group, transactions, changelog and stores here: its name, unless its state has moved."""
+        ids = dict(one.split("=") for one in self.application_ids.split())
+        return ids.get(name, name)
+
+    def named(self, topic: Topic) -> Topic:
+        """A declared topic as it is named here: the changelog of an application by its id."""
+        name, dot, kind = topic.name.partition(".")
+        if (dot, kind) != (".", "changelog") or self.application_id(name) == name:
+            return topic
+        return replace(topic, name=f"{self.application_id(name)}.changelog")
 
     @property
     def certificate_files(self) -> list[Path]:

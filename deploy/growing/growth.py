@@ -28,7 +28,8 @@ def growing_of(topic: str, partitions: int) -> Growing:
     """The growth of an input, by the settings of this process. Raises `CannotGrow`, `SettingsError`."""
     environ = with_secrets(ProcessorSettings, os.environ)
     settings = ProcessorSettings.load(environ)
-    applications = [make(environ) for make in APPLICATIONS.values()]
+    made = [make(environ) for make in APPLICATIONS.values()]
+    applications = [one.under(settings.application_id(one.name)) for one in made]
     readers = [one for one in applications if topic in {of.name for of in one.inputs}]
     for application in readers:
         if application.growth is not None:

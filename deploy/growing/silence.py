@@ -25,7 +25,7 @@ def await_silence(admin: AdminClient, growing: Growing, *, seconds_max: float) -
     while running := at_work(admin, growing):
         if time.monotonic() >= deadline:
             raise CannotGrow(
-                f"{growing.application.name} is at work, and nothing has grown: stop its slots and standbys"
+                f"{growing.application.id} is at work, and nothing has grown: stop its slots and standbys"
                 f" ({', '.join(sorted(running))}), and run it again"
             )
         time.sleep(_RETRY_SECONDS)
@@ -33,7 +33,7 @@ def await_silence(admin: AdminClient, growing: Growing, *, seconds_max: float) -
 
 def at_work(admin: AdminClient, growing: Growing) -> set[str]:
     """Who runs, each in a few words."""
-    group = growing.application.name
+    group = growing.application.id
     described = admin.describe_consumer_groups([group], request_timeout=_REQUEST_SECONDS)[group].result()
     members = {f"member {one.group_instance_id or one.client_id}" for one in described.members}
     # Heartbeats are read last: that takes longer.
@@ -46,7 +46,7 @@ def _heard(growing: Growing) -> set[str]:
         {
             **client_config(growing.settings, "deploy-growing"),
             # Required by the client; nothing is committed.
-            "group.id": f"{growing.application.name}.growing",
+            "group.id": f"{growing.application.id}.growing",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
         }
@@ -63,7 +63,7 @@ def _heard(growing: Growing) -> set[str]:
                 beat = codec.PRESENCE.decode(message.value() or b"")
             except Undecodable:
                 continue
-            if beat.application == growing.application.name:
+            if beat.application == growing.application.id:
                 found.add(f"replica {beat.slot}/{beat.replica}")
         return found
     finally:

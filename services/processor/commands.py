@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         environ = with_secrets(ProcessorSettings, os.environ)
         settings = ProcessorSettings.load(environ)
-        application = APPLICATIONS[settings.application](environ)
+        application = APPLICATIONS[settings.application](environ).under(settings.application_id(settings.application))
     except SettingsError as error:
         sys.stderr.write(f"processor: {error}\n")
         return 2

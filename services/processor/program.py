@@ -56,7 +56,7 @@ def _application(settings: ProcessorSettings, environ: Mapping[str, str], build:
     if settings.compiled == "required" and not build.is_compiled:
         raise SettingsError(f"PROCESSOR_COMPILED=required: {build.reason}")
     return dataclasses.replace(
-        APPLICATIONS[settings.application](environ),
+        APPLICATIONS[settings.application](environ).under(settings.application_id(settings.application)),
         version=settings.version or code_version(),
         failure_rules=FailureRules(**settings.model_dump(include=set(FailureRules.model_fields))),
     )
@@ -84,7 +84,7 @@ def _lookups(
     application, topic = plan.application, plan.application.inputs[0]
     ownership = Ownership(
         settings,
-        group=application.name,
+        group=application.id,
         topic=topic.name,
         first=Owners(plan.lookup_url, topic.partitions(settings.profile), {}),
         url_of=replica.url_of,

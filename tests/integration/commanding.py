@@ -57,7 +57,8 @@ class Commands:
 
     def held(self) -> list[whole.Done]:
         """What the application holds now: rows and offsets of each partition."""
-        application, settings = APPLICATIONS["video_views"]({}), ProcessorSettings(kafka_bootstrap=self.bootstrap)
+        settings = ProcessorSettings.load({"PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap, **self._environ})
+        application = APPLICATIONS["video_views"]({}).under(settings.application_id("video_views"))
         return whole.export(settings, application, Path("nowhere"), is_dry=True, points=CrashPoints())
 
     def killed_at_each_step(self, *arguments: str) -> None:

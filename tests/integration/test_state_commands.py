@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from deploy.local.broker import Broker
 from shared import codec, topics
@@ -113,6 +114,36 @@ def test_a_savepoint_moves_to_another_cluster_as_the_page_says(
         there.also |= dict.fromkeys(VIEWS, WHOLE)
         there.expect_truth()
     assert rows_now(scene) == {}
+
+
+def test_a_savepoint_moves_to_another_id_as_the_page_says(scene: Scene, commands: Commands, tmp_path: Path) -> None:
+    slot = scene.started(**OPEN)
+    send_all(scene, first=True)
+    folded(scene)
+    assert slot.terminate() == 0
+    export, chosen, create, dry_import, taken = section(
+        "Move an application to another id", **{"/tmp/saved": str(tmp_path / "saved")}
+    )
+    rows = rows_of(commands.done(*export[1][3:]))
+    name, _, value = chosen[0][0].partition("=")
+    (tmp_path / "moved").mkdir()
+    moved = Commands(scene.bootstrap, tmp_path / "moved", **{name: value})
+    assert moved.run(*taken[1][3:])[0] == 3, "it has no changelog"
+    moved.done(module=create[1][2])
+    assert rows_of(moved.done(*dry_import[1][3:])) == rows
+    moved.killed_at_each_step(*taken[1][3:])
+    moved.refused("has state already", *taken[1][3:])
+    assert len(commands.held()) == PARTITIONS, "the former state is as it was"
+    # What the group is told: where the inputs are read next.
+    at = [TopicPartition(topics.BEACONS.name, number) for number in range(PARTITIONS)]
+    consumer = Consumer({"bootstrap.servers": scene.bootstrap, "group.id": "video_views-b"})
+    offsets = {one.partition: one.offset for one in consumer.committed(at, timeout=30) if one.offset >= 0}
+    consumer.close()
+    assert offsets == {one.partition: offset for one in moved.held() for offset in one.next_offsets.values()}
+    scene.started(**OPEN, **{name: value})
+    send_all(scene, last=True)
+    scene.also |= dict.fromkeys(VIEWS, WHOLE)
+    scene.expect_truth()
 
 
 def test_the_state_goes_back_to_a_savepoint_as_the_page_says(scene: Scene, commands: Commands, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from shared.settings import Settings
 from shared.topics import ALERT_RULES, API_CALLS, BEACONS, RECORDINGS, Topic
 
 _SECONDS_MAX: Final = 30.0
-#: By topic the groups of the applications that read it.
+#: By topic the applications that read it: the id of each is the name of its group.
 _READERS: Final[Mapping[str, Sequence[str]]] = {
     BEACONS.name: ("video_views",),
     RECORDINGS.name: ("recordings",),
@@ -73,9 +73,9 @@ def produce(
 def are_folded(settings: Settings, ends: Ends) -> bool:
     """Whether the applications have committed beyond these records. Raises `KafkaException`."""
     return all(
-        is_beyond(settings, group, {place: end for place, end in ends.items() if place[0] == topic})
-        for topic, groups in _READERS.items()
-        for group in groups
+        is_beyond(settings, settings.application_id(name), {at: end for at, end in ends.items() if at[0] == topic})
+        for topic, names in _READERS.items()
+        for name in names
     )
 
 

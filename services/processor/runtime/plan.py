@@ -86,4 +86,4 @@ class Plan:
     def store_path(self, partition: int) -> Path:
         """Where this process keeps the local store of a partition: its own, so that slots can share a volume."""
         owner = f"{self.slot.replace('/', '-')}.{self.settings.replica}"
-        return self.settings.state_dir / self.application.name / owner / str(partition)
+        return self.settings.state_dir / self.application.id / owner / str(partition)

@@ -5,6 +5,8 @@ from typing import ClassVar
 import pydantic
 import pytest
 
+from services.processor.catalogue import APPLICATIONS
+from shared import topics
 from shared.settings import Settings, SettingsError
 
 
@@ -59,3 +61,24 @@ def test_a_missing_variable_is_named_without_the_values_of_others() -> None:
         Strict.load({"STRICT_PASSWORD": "hunter2"})
     assert "STRICT_FOLDER must be set (where it lies)" in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+def test_an_application_may_have_its_state_under_another_id_and_its_changelog_is_named_by_it() -> None:
+    settings = Settings.load({"PLAYHEAD_APPLICATION_IDS": "video_views=video_views-b users=users-2"})
+    assert [settings.application_id(name) for name in ("video_views", "traces")] == ["video_views-b", "traces"]
+    named = [
+        settings.named(topic).name for topic in (topics.VIDEO_VIEWS_CHANGELOG, topics.BEACONS, topics.VIEWS_PROTOBUF)
+    ]
+    assert named == ["video_views-b.changelog", "beacons", "views.protobuf"]
+    assert Settings().named(topics.VIDEO_VIEWS_CHANGELOG) is topics.VIDEO_VIEWS_CHANGELOG
+    application = APPLICATIONS["video_views"]({}).under(settings.application_id("video_views"))
+    assert (application.name, application.id) == ("video_views", "video_views-b")
+    assert application.changelog == settings.named(topics.VIDEO_VIEWS_CHANGELOG)
+
+
+@pytest.mark.parametrize(
+    "ids", ["video_views", "video_views=traces", "video_views=video_views", "a=a-b, b=b-c", "a=a-b "]
+)
+def test_an_id_that_may_be_another_applications_is_refused(ids: str) -> None:
+    with pytest.raises(SettingsError, match="PLAYHEAD_APPLICATION_IDS"):
+        Settings.load({"PLAYHEAD_APPLICATION_IDS": ids})

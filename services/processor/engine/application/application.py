@@ -4,7 +4,7 @@ Applications import from here the declarations of their stores too (`engine.stat
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
@@ -180,7 +180,7 @@ class NotCoPartitioned(ValueError):
 
 @dataclass(frozen=True)
 class Application:
-    """A stateful application: its name is part of the names of its transactions and its consumer group.
+    """A stateful application: its id, by default its name, is part of the names of its transactions and its consumer group.
 
     Its inputs and its changelog have the same number of partitions: the core of partition n reads n of every input and
     writes n of every output, counted round where an output has fewer. It runs on the broker's append time unless it says
@@ -216,6 +216,8 @@ class Application:
     cannot_grow: str = "it does not say how its state is divided"
     #: What every slot has whole of compacted topics, for folds to look up.
     tables: tuple[TableSpec[Any], ...] = ()
+    #: The id under which its state is, where that is not its name.
+    moved_to: str = ""
 
     def __post_init__(self) -> None:
         if any(store.id == QUARANTINE_STORE_ID for store in self.stores):
@@ -227,6 +229,18 @@ class Application:
         read = [*self.inputs, *(table.topic for table in self.tables)]
         if len({topic.name for topic in read}) != len(read):
             raise ValueError(f"{self.name} reads a topic twice: as an input and as a table, or as two of one kind")
+
+    @property
+    def id(self) -> str:
+        """What its group, its transactions, its changelog and its local stores are named by."""
+        return self.moved_to or self.name
+
+    def under(self, application_id: str) -> "Application":
+        """The same application with the state of this id."""
+        if application_id == self.name:
+            return self
+        changelog = replace(self.changelog, name=f"{application_id}.changelog")
+        return replace(self, moved_to=application_id, changelog=changelog)
 
     @property
     def topics(self) -> tuple[Topic, ...]:

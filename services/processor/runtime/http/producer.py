@@ -38,7 +38,7 @@ class Submitter:
         self._death: str | None = None
         self._producer = Producer(
             {
-                **client_config(settings, f"{application.name}.requests"),
+                **client_config(settings, f"{application.id}.requests"),
                 "error_cb": self._on_error,
                 "acks": "all",
                 "enable.idempotence": True,

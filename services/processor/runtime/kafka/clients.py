@@ -30,11 +30,11 @@ def group_consumer(
     """The slot's member of the application's group. Its offsets are committed in transactions alone."""
     return Consumer(
         {
-            **client_config(settings, client_id(application.name, slot, lookup_url)),
+            **client_config(settings, client_id(application.id, slot, lookup_url)),
             "error_cb": log_client_error("consumer"),
-            "group.id": application.name,
+            "group.id": application.id,
             # Static: a slot that is killed and starts again has the same partitions, and no other slot's partitions move.
-            "group.instance.id": f"{application.name}/{slot}",
+            "group.instance.id": f"{application.id}/{slot}",
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": session_ms,
             # Members learn of a rebalance by their next heartbeat, and a partition that moves waits for two rounds of it.
@@ -62,9 +62,9 @@ def partition_producer(
     """The producer of one partition. Its stable id lets a successor's `init_transactions` fence this one."""
     return Producer(
         {
-            **client_config(settings, f"{application.name}.{partition}"),
+            **client_config(settings, f"{application.id}.{partition}"),
             "error_cb": log_client_error("producer"),
-            "transactional.id": f"{application.name}.{partition}",
+            "transactional.id": f"{application.id}.{partition}",
             "transaction.timeout.ms": transaction_ms_max,
             "linger.ms": 0,
             "compression.codec": "lz4",
@@ -78,10 +78,10 @@ def partition_producer(
 def changelog_consumer(settings: Settings, application: Application, partition: int, isolation: str) -> Consumer:
     """A reader of one changelog partition, outside the group: a restore must not meddle with the slot's membership."""
     config: dict[str, Any] = {
-        **client_config(settings, f"{application.name}.{partition}.restore"),
+        **client_config(settings, f"{application.id}.{partition}.restore"),
         "error_cb": log_client_error("restore"),
         # Required by the client; nothing is ever committed under it.
-        "group.id": f"{application.name}.restore",
+        "group.id": f"{application.id}.restore",
         "enable.auto.commit": False,
         "isolation.level": isolation,
         "auto.offset.reset": "earliest",
@@ -97,10 +97,10 @@ def table_consumer(settings: Settings, application: Application) -> Consumer:
     """A reader of the topics of global tables, outside the group."""
     return Consumer(
         {
-            **client_config(settings, f"{application.name}.tables"),
+            **client_config(settings, f"{application.id}.tables"),
             "error_cb": log_client_error("tables"),
             # Required by the client; nothing is ever committed under it.
-            "group.id": f"{application.name}.tables",
+            "group.id": f"{application.id}.tables",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             # An offset that the topic does not have means another topic: then the table is read anew.
@@ -118,9 +118,9 @@ def standby_consumer(settings: Settings, application: Application, slot: str) ->
     """A reader of the changelog partitions that a standby copies, outside the group."""
     return Consumer(
         {
-            **client_config(settings, f"{application.name}/{slot}/standby"),
+            **client_config(settings, f"{application.id}/{slot}/standby"),
             "error_cb": log_client_error("standby"),
-            "group.id": f"{application.name}.standby",
+            "group.id": f"{application.id}.standby",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             # A copy that the changelog does not reach back or up to must be noticed, never read on from elsewhere.

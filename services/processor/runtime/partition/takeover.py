@@ -97,7 +97,7 @@ def take_over(
 
 def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:
     refusals = Refusals(plan.settings.refused_ms_max / 1000)
-    what = f"the transactions of {plan.application.name}.{partition}"
+    what = f"the transactions of {plan.application.id}.{partition}"
     while True:
         producer = partition_producer(plan.settings, plan.application, partition)
         plan.crash_points.reach("fencing")

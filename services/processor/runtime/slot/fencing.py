@@ -36,7 +36,7 @@ def outcome_of(plan: Plan, fenced: SlotFenced) -> WorkerFailed:
     admin = AdminClient(client_config(plan.settings, f"{plan.application.name}.fencing"))
 
     def slots() -> Iterable[str]:
-        groups = cast(list[Group], admin.list_groups(plan.application.name, timeout=ANSWER_SECONDS_MAX))
+        groups = cast(list[Group], admin.list_groups(plan.application.id, timeout=ANSWER_SECONDS_MAX))
         return [owner_of(member.client_id).slot for group in groups for member in group.members]
 
     is_replaced = stays(plan.slot, slots, seconds=plan.settings.session_ms / 1000 + DROP_SECONDS_MAX)

@@ -44,7 +44,7 @@ class Replica:
         if plan.settings.standbys:
             self._heartbeats = Heartbeats(
                 plan.settings,
-                plan.application.name,
+                plan.application.id,
                 plan.slot,
                 plan.settings.replica,
                 plan.lookup_url,

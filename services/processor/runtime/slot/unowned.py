@@ -43,7 +43,7 @@ class Unowned:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._topic = plan.application.inputs[0].name
-        self._admin = AdminClient(client_config(plan.settings, f"{plan.application.name}.unowned"))
+        self._admin = AdminClient(client_config(plan.settings, f"{plan.application.id}.unowned"))
         self._seen: tuple[frozenset[int], float] = (frozenset(), 0.0)
         #: Set when this slot is to join anew; who does it clears it.
         self.is_ours = threading.Event()
@@ -63,7 +63,7 @@ class Unowned:
         while not self._stop.wait(ASK_SECONDS):
             try:
                 groups = cast(
-                    list[Group], self._admin.list_groups(self._plan.application.name, timeout=ANSWER_SECONDS_MAX)
+                    list[Group], self._admin.list_groups(self._plan.application.id, timeout=ANSWER_SECONDS_MAX)
                 )
             except KafkaException as exception:
                 log.debug("group_unanswered", code=exception.args[0].name())

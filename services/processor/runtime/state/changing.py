@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Final, cast
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from services.processor.engine.application.application import Application
@@ -35,10 +35,10 @@ class Unsafe(RuntimeError):
 def refuse_while_slots_work(settings: Settings, application: Application) -> None:
     """Raises `Unsafe` while the application's group has members; `KafkaException` when it does not answer."""
     admin = AdminClient(client_config(settings, f"{application.name}.state"))
-    groups = cast(list[Group], admin.list_groups(application.name, timeout=QUERY_SECONDS_MAX))
+    groups = cast(list[Group], admin.list_groups(application.id, timeout=QUERY_SECONDS_MAX))
     slots = sorted({owner_of(member.client_id).slot for group in groups for member in group.members})
     if slots:
-        raise Unsafe(f"slots of {application.name} are at work: {', '.join(slots)}. Stop them, standbys first")
+        raise Unsafe(f"slots of {application.id} are at work: {', '.join(slots)}. Stop them, standbys first")
 
 
 class Change:
@@ -53,6 +53,7 @@ class Change:
         refuse_while_slots_work(settings, application)
         self._producer = self._fence()
         crash_points.reach("fenced")
+        self._offsets: dict[tuple[str, int], int] = {}
         self._failed: list[str] = []
         self._began = False
 
@@ -80,7 +81,8 @@ class Change:
             self._produce(one.topic, one.value, one.key, to, list(one.headers))
 
     def meta(self, partition: int, meta: Meta) -> None:
-        """Produces the partition's next position: the last row of it."""
+        """Produces the partition's next position: the last row of it. The group is told its offsets in the same transaction."""
+        self._offsets |= {(topic, partition): offset for topic, offset in meta.next_offsets.items()}
         self._produce(self._application.changelog.name, encode_meta(meta), META_KEY, partition)
         self._crash_points.reach("produced")
 
@@ -92,8 +94,21 @@ class Change:
         if self._failed:
             raise ReadingFailed(f"a record was refused: {self._failed[0]}: nothing was changed")
         refuse_while_slots_work(self._settings, self._application)
+        self._send_offsets()
         self._producer.commit_transaction(COMMIT_SECONDS_MAX)
         self._crash_points.reach("committed")
+
+    def _send_offsets(self) -> None:
+        """As a slot's commits do: others read there how far the application is."""
+        if not self._offsets:
+            return
+        group = {"group.id": self._application.id, "enable.auto.commit": False}
+        consumer = Consumer({**client_config(self._settings, f"{self._application.id}.state"), **group})
+        try:
+            offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in self._offsets.items()]
+            self._producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), COMMIT_SECONDS_MAX)
+        finally:
+            consumer.close()
 
     def _begin(self) -> None:
         if not self._began:

@@ -135,7 +135,7 @@ def _refuse_state(settings: Settings, application: Application, numbers: Iterabl
             with copied(settings, application, number, Path(folder) / str(number)) as copy:
                 if copy.has_rows or (copy.meta is not None and copy.meta.next_offsets):
                     raise Unsafe(
-                        f"{application.name} has state already, in partition {number}: it was imported, or slots made it."
+                        f"{application.id} has state already, in partition {number}: it was imported, or slots made it."
                         " `state reset` deletes it"
                     )
                 commits[number] = copy.meta.commit_number if copy.meta is not None else 0
