@@ -17,5 +17,6 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "suspects": ("bench.suspects",),
     "e2e": ("bench.e2e",),
     "alerts": ("bench.alerts", "--environments", "1"),
+    "alert-rules": ("bench.alert_rules",),
     "recordings": ("bench.recordings", "--mb", "200"),
 }

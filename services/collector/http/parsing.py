@@ -31,6 +31,8 @@ Parse = Callable[[Post, Rules], ParsedBody]
 #: What requests are counted by: the clients of beacons, and the other inputs.
 Source = Literal["mux", "cmcd", "epas", "native", "otlp", "api"]
 
+#: What is counted in topic `received`.
+_OF_BEACONS: Final = frozenset({"mux", "cmcd", "epas", "native"})
 #: Bodies of so many bytes, unpacked, are parsed on the event loop: even a hostile one takes no more than about 3 ms. All
 #: other bodies take turns on a thread. Of what clients send nearly all is inline.
 INLINE_BYTES: Final[dict[Source, int]] = {
@@ -161,7 +163,7 @@ class Parsing:
 
         records = await run(records_of, parsed, post, self._profile, keeps, given.headers)
         admission.hold(share, len(post.body) + size_of(records))
-        tally = self._tallies.tally(parsed, post, rules)
+        tally = self._tallies.tally(parsed, post, rules) if given.source in _OF_BEACONS else {}
         return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), demand, wait, tally)
 
     def _timed(self, given: Input) -> tuple[ParsedBody, float]:

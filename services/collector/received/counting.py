@@ -1,7 +1,7 @@
 """Counts what is received of each customer, and what of it is rejected, by release, until it is reported. Pure, bounded."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 from services.collector.intake.body import beginning
 from services.collector.intake.mux.names import key_in
@@ -34,18 +34,22 @@ class Tallies:
     def tally(self, parsed: ParsedBody, post: Post, rules: Rules) -> Tally:
         """The beacons of one request by customer and release; nothing of spans and calls."""
         found: Tally = {}
-        release, last = "", ("", "")
-        for one in parsed.accepted:
-            if not isinstance(one, Beacon):
-                return {}
-            if (view := (one.customer_id, one.view_id)) != last:
-                last = view
-                release = self._releases.of(view)
-            named = release_of(one.attrs)
-            if named and named != release:
-                release = named
-                self._releases.remember(view, named)
-            _count(found, (one.customer_id, release), 0)
+        if parsed.accepted and not isinstance(parsed.accepted[0], Beacon):
+            return found
+        beacons = cast("list[Beacon]", parsed.accepted)
+        customer_id = view_id = release = ""
+        begun = 0
+        for place, one in enumerate(beacons):
+            if one.view_id != view_id or one.customer_id != customer_id:
+                _count(found, (customer_id, release), place - begun)
+                customer_id, view_id, begun = one.customer_id, one.view_id, place
+                release = self._releases.of((customer_id, view_id))
+            # A view does not change its release.
+            if not release and (named := release_of(one.attrs)):
+                _count(found, (customer_id, ""), place - begun)
+                release, begun = named, place
+                self._releases.remember((customer_id, view_id), named)
+        _count(found, (customer_id, release), len(beacons) - begun)
         if parsed.rejected:
             self._add_rejected(found, parsed.rejected, post, rules, release)
         return found
@@ -70,7 +74,7 @@ class Tallies:
             named = release_in(text) if looks else ""
             if not named and looks:
                 named = self._releases.of((customer_id, view[1] or view_in(text)))
-            _count(found, (customer_id, named or release), 1)
+            _count(found, (customer_id, named or release), 1, rejected=1)
 
 
 def _customer_in(head: bytes, rules: Rules) -> str | None:
@@ -79,12 +83,11 @@ def _customer_in(head: bytes, rules: Rules) -> str | None:
     return customer.id if isinstance(customer, Found) else None
 
 
-def _count(found: Tally, key: tuple[str, str], rejected: int) -> None:
-    counts = found.get(key)
-    if counts is None:
-        counts = found[key] = [0, 0]
-    counts[0] += 1
-    counts[1] += rejected
+def _count(found: Tally, key: tuple[str, str], received: int, *, rejected: int = 0) -> None:
+    if received:
+        counts = found.setdefault(key, [0, 0])
+        counts[0] += received
+        counts[1] += rejected
 
 
 class Counts:

@@ -20,6 +20,7 @@ from services.collector.http.recording_routes import RecordingRoutes
 from services.collector.http.routes import Routes
 from services.collector.http.uploads import UploadLimits, Uploads
 from services.collector.intake.post import Rules
+from services.collector.received.counting import Counts
 from services.collector.sink.sink import MemorySink
 from services.rim.telemetry.tracing import Traces
 from shared.codec import BEACON
@@ -65,6 +66,7 @@ class Served:
         self._connections = connections
         self._handshake_seconds = handshake_seconds
         self.sink = MemorySink()
+        self.counts = Counts("c-1", 1)
         self.drain = Drain()
         self.rules = RULES
         limits = Limits(
@@ -83,6 +85,7 @@ class Served:
             limits,
             now_ms=lambda: RECV_TIME_MS,
             traces=traces,
+            received=self.counts,
             cpu_seconds=cpu_seconds,
         )
         upload_numbers = itertools.count()
