@@ -1,6 +1,5 @@
 """The dashboard with a broker and Postgres of its own, and what tests put into them."""
 
-import itertools
 import os
 import sys
 import time
@@ -23,7 +22,6 @@ from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
-from shared.statistics.histogram import bucket_of
 from shared.topics import BEACONS, LIVE, PROFILES
 from tests.integration.served import MEASURES
 
@@ -84,46 +82,6 @@ class Installation:
         producer.produce(LIVE.name, codec.LIVE.encode(live), f"{partition}:{customer_id}:{bucket_ms}", partition)
         assert producer.flush(30) == 0
 
-    def publish(self, customer_id: str, **figures: int) -> None:
-        """Puts one hour of rollups and startup times (`startups_ms` apart) into Postgres, as the finalizer would."""
-        hour = datetime.fromtimestamp(time.time() // 3_600 * 3_600, UTC)
-        measures = dict.fromkeys(MEASURES, 0) | {
-            "views": figures["views"],
-            "started": figures["views"],
-            "startup_failures": figures["startup_failures"],
-            "playback_failures": figures["playback_failures"],
-            "exits_before_start": figures["exits_before_start"],
-            "watch_ms": figures["watch_ms"],
-            "rebuffer_ms": figures["rebuffer_ms"],
-            "bitrate_integral": figures["bitrate_bps"] * 1_000,
-            "bitrate_time_ms": 1_000,
-        }
-        buckets = [bucket_of(figures["startup_ms"]), bucket_of(figures["slow_startup_ms"])]
-        with psycopg.connect(self.postgres.dsn) as connection:
-            connection.execute(
-                f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(measures)}, uniques,"
-                " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
-                f" VALUES ('hour', %s, %s, '', '{{}}', {', '.join(['%s'] * len(measures))}, '', %s, %s, '{{}}', '{{}}')",
-                (hour, customer_id, *measures.values(), buckets, [18, 2]),
-            )
-            connection.execute(
-                "SELECT finalizer.refresh_blocks(ARRAY[%s::bigint], ARRAY[%s])",
-                (int(hour.timestamp()) // 3_600, customer_id),
-            )
-
-    def publish_sources(self, customer_id: str, *sources: str) -> None:
-        """Says that each of these clients has given start-up times today."""
-        hour, day = (datetime.fromtimestamp(time.time() // width * width, UTC) for width in (3_600, 86_400))
-        with psycopg.connect(self.postgres.dsn) as connection:
-            for (grain, start), source in itertools.product((("hour", hour), ("day", day)), sources):
-                connection.execute(
-                    f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
-                    " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
-                    f" VALUES (%s, %s, %s, 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
-                    " '{5}', '{1}', '{}', '{}')",
-                    (grain, start, customer_id, source),
-                )
-
     def publish_others(self, customer_id: str, dimension: str, views: int) -> None:
         """Says that so many views of today are under "(other)"."""
         day = datetime.fromtimestamp(time.time() // 86_400 * 86_400, UTC)
@@ -135,15 +93,6 @@ class Installation:
                 " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
                 f" VALUES ('day', %s, %s, %s, '{{(other)}}', {values}, '', '{{}}', '{{}}', '{{}}', '{{}}')",
                 (day, customer_id, dimension, *measures.values()),
-            )
-
-    def published(self, seconds_ago: int) -> None:
-        """Says that the finalizer published then, and not since."""
-        with psycopg.connect(self.postgres.dsn) as connection:
-            connection.execute(
-                "INSERT INTO finalizer.fence (epoch, published_at) VALUES (1, now() - make_interval(secs => %s))"
-                " ON CONFLICT (only_row) DO UPDATE SET published_at = excluded.published_at",
-                (seconds_ago,),
             )
 
 
