@@ -20,25 +20,28 @@ from typing import Final
 from bench import peers_setup, results
 from bench.processor import report
 from bench.processor.beacons import Loaded, load
+from bench.processor.captured import load_captured
 from bench.processor.check import check, count_committed
 from bench.processor.measure import Figures, topic_bytes, watch
-from bench.processor.systems import ALL, Peers, Run, System
+from bench.processor.systems import ALL, FINISH_CLEAN_MS, Peers, Run, System
 from bench.processor.topics_of_runs import PARTITIONS, TopicsOfRuns
 from deploy.local.broker import Broker
 from deploy.local.process import Child, wait_until
 
+#: Inputs that come through the real intake, and who makes rows of them.
+CAPTURED: Final = {"mux": ("playhead-full-200", "kafka-streams-full-200"), "native": ("playhead-full-200",)}
 _DRAIN_SECONDS_MAX: Final = 900.0
 _ROWS_SECONDS_MAX: Final = 90.0
 _STOP_SECONDS_MAX: Final = 60.0
 
 
-def drain(system: System, run: Run, broker: Broker, loaded: Loaded) -> Figures:
-    """Lets one system drain the topic, and checks every view."""
+def drain(system: System, run: Run, broker: Broker, loaded: Loaded, fold: str) -> Figures:
+    """Lets one system drain the topic, and checks every view; `fold` says what its rows are compared by."""
     folder, name = run.folder, run.name
     folder.mkdir()
     topics = TopicsOfRuns(broker.bootstrap)
-    rows, changelog = system.rows_topic(name), system.changelog_topic(name)
-    topics.create([rows], [changelog] if system.family == "playhead" else [])
+    rows, changelogs, others = system.rows_topic(name), system.changelog_topics(name), system.other_topics(name)
+    topics.create([rows, *others], changelogs if system.family == "playhead" else [])
     child = Child(system.title, system.command(run), log_file=folder / "log")
     child.start()
     try:
@@ -56,14 +59,20 @@ def drain(system: System, run: Run, broker: Broker, loaded: Loaded) -> Figures:
     commits = [float(line) for line in run.commits_file.read_text().split()]
     figures = Figures(
         drained,
-        check(broker.bootstrap, rows, loaded.views, fold=system.fold),
+        check(broker.bootstrap, rows, loaded.views, fold=fold),
         sorted(commits[len(commits) // 2 :]),
-        topic_bytes(folder.parent / "broker" / "data", changelog) / loaded.beacons,
-        count_committed(broker.bootstrap, changelog) / loaded.beacons,
+        sum(topic_bytes(folder.parent / "broker" / "data", one) for one in changelogs) / loaded.beacons,
+        sum(count_committed(broker.bootstrap, one) for one in changelogs) / loaded.beacons,
     )
-    topics.delete([rows, changelog], name if system.fold == "full" else None)
+    topics.delete([rows, *others, *changelogs], name if system.is_application else None)
     shutil.rmtree(folder / "state", ignore_errors=True)
     return figures
+
+
+def _loaded(bootstrap: str, client: str, views: int, in_flight: int) -> Loaded:
+    if client == "bench":
+        return load(bootstrap, "beacons", PARTITIONS, views=views, in_flight=in_flight)
+    return load_captured(bootstrap, "beacons", client, views=views, in_flight=in_flight, clean_ms=FINISH_CLEAN_MS)
 
 
 def set_up(families: set[str]) -> Peers:
@@ -78,30 +87,37 @@ def main() -> int:
     parser.add_argument("--views", type=int, default=100_000)
     parser.add_argument("--in-flight", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=[*ALL], default=[*ALL], metavar="NAME", help=", ".join(ALL))
+    parser.add_argument("--input", choices=["bench", *CAPTURED], default="bench", help="whose beacons")
+    parser.add_argument("--only", nargs="+", choices=[*ALL], metavar="NAME", help=", ".join(ALL))
     given = parser.parse_args()
-    systems = {name: ALL[name] for name in given.only}
+    able = CAPTURED.get(given.input, tuple(ALL))
+    systems = {name: ALL[name] for name in given.only or able}
+    if unable := systems.keys() - set(able):
+        parser.error(f"of input {given.input} no rows are made by {', '.join(sorted(unable))}")
     peers = set_up({system.family for system in systems.values()})
     with tempfile.TemporaryDirectory(prefix="bench-processor-") as temporary:
         folder = Path(temporary)
         with Broker(folder / "broker") as broker:
             TopicsOfRuns(broker.bootstrap).begin()
             began = time.monotonic()
-            loaded = load(broker.bootstrap, "beacons", PARTITIONS, views=given.views, in_flight=given.in_flight)
+            loaded = _loaded(broker.bootstrap, given.input, given.views, given.in_flight)
             print(report.input_summary(loaded, given.in_flight, time.monotonic() - began), flush=True)
             drained: dict[str, list[Figures]] = {name: [] for name in systems}
             for number in range(given.rounds):
                 for name, system in systems.items():
-                    group = "video_views" if system.fold == "full" else f"{name}-{number}"
-                    run = Run(group, broker.bootstrap, folder / f"{name}-{number}", peers)
-                    figures = drain(system, run, broker, loaded)
+                    run = Run(system.group(f"{name}-{number}"), broker.bootstrap, folder / f"{name}-{number}", peers)
+                    fold = system.fold if given.input == "bench" else "captured"
+                    figures = drain(system, run, broker, loaded, fold)
                     if not figures.checked.is_good:
                         print(f"{name}: {figures.checked}")
                         return 1
                     drained[name].append(figures)
                     print(report.run_summary(name, figures), flush=True)
                     kept = report.gathered(
-                        {name: all_of for name, all_of in drained.items() if all_of}, loaded, given.in_flight
+                        {name: all_of for name, all_of in drained.items() if all_of},
+                        loaded,
+                        given.in_flight,
+                        given.input,
                     )
     results.keep(report.part(kept))
     print("\n".join([*report.table(kept), "", *results.table([report.part(kept)])]))

@@ -7,9 +7,9 @@ beacon. Some views never end: no row may be written for them.
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Producer
 
@@ -61,7 +61,7 @@ class Loaded:
 
     beacons: int
     value_bytes: int
-    views: dict[bytes, Truth]
+    views: Mapping[bytes, Any]
     never_ended: int
 
 
@@ -148,7 +148,22 @@ def make_views(views: int, partitions: int) -> list[View]:
 
 def load(bootstrap: str, topic: str, partitions: int, *, views: int, in_flight: int) -> Loaded:
     """Fills the topic. Raises `TimeoutError` when the broker does not take it in time."""
-    producer = Producer(
+    to_kafka = producer(bootstrap)
+    made = make_views(views, partitions)
+    beacons = size_bytes = 0
+    for view, value in turns(made, in_flight):
+        produce(to_kafka, topic, value, view.key, view.partition)
+        beacons += 1
+        size_bytes += len(value)
+    if to_kafka.flush(_PRODUCE_SECONDS_MAX):
+        raise TimeoutError(f"the broker did not take {beacons} beacons in {_PRODUCE_SECONDS_MAX} s")
+    ended = {view.key: view.truth for view in made if view.ends}
+    return Loaded(beacons, size_bytes, ended, len(made) - len(ended))
+
+
+def producer(bootstrap: str) -> Producer:
+    """For loads: large batches."""
+    return Producer(
         {
             "bootstrap.servers": bootstrap,
             "compression.codec": "lz4",
@@ -157,26 +172,17 @@ def load(bootstrap: str, topic: str, partitions: int, *, views: int, in_flight: 
             "queue.buffering.max.messages": 500_000,
         }
     )
-    made = make_views(views, partitions)
-    beacons = size_bytes = 0
-    for view, value in turns(made, in_flight):
-        _produce(producer, topic, value, view)
-        beacons += 1
-        size_bytes += len(value)
-    if producer.flush(_PRODUCE_SECONDS_MAX):
-        raise TimeoutError(f"the broker did not take {beacons} beacons in {_PRODUCE_SECONDS_MAX} s")
-    ended = {view.key: view.truth for view in made if view.ends}
-    return Loaded(beacons, size_bytes, ended, len(made) - len(ended))
 
 
-def _produce(producer: Producer, topic: str, value: bytes, view: View) -> None:
+def produce(to_kafka: Producer, topic: str, value: bytes, key: bytes, partition: int) -> None:
+    """Waits while the producer's queue is full."""
     deadline = time.monotonic() + _PRODUCE_SECONDS_MAX
     while True:
         try:
-            producer.produce(topic, value, view.key, view.partition)
+            to_kafka.produce(topic, value, key, partition)
         except BufferError:
             if time.monotonic() > deadline:
                 raise
-            producer.poll(0.05)
+            to_kafka.poll(0.05)
         else:
             return

@@ -3,13 +3,14 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from bench.processor.beacons import Truth
+from bench.processor.captured import comparable
 from bench.processor.reduced import STATES
 
 _SECONDS_MAX: Final = 600.0
@@ -31,14 +32,17 @@ class Checked:
         return self.right > 0 and not (self.missing or self.doubled or self.wrong)
 
 
-def check(bootstrap: str, topic: str, truth: dict[bytes, Truth], *, fold: str) -> Checked:
+def check(bootstrap: str, topic: str, truth: Mapping[bytes, Any], *, fold: str) -> Checked:
     """Reads all committed rows of a topic and compares them with the truth."""
     return compare(read_committed(bootstrap, topic), truth, fold=fold)
 
 
-def compare(rows: Sequence[tuple[bytes, bytes]], truth: dict[bytes, Truth], *, fold: str) -> Checked:
-    """Compares rows (key, JSON) with what each view that ended must have become."""
-    to_truth = _full if fold == "full" else _reduced
+def compare(rows: Sequence[tuple[bytes, bytes]], truth: Mapping[bytes, Any], *, fold: str) -> Checked:
+    """Compares rows (key, JSON) with what each view that ended must have become.
+
+    `fold` is `reduced`, `full`, or `captured`, where the truth is the whole row.
+    """
+    to_truth = _TO_TRUTH[fold]
     row_counts = Counter(key for key, _ in rows)
     wrong = [(key, value) for key, value in rows if key not in truth or to_truth(json.loads(value)) != truth[key]]
     for key, value in wrong[:_SHOWN]:
@@ -101,3 +105,10 @@ def _full(row: dict[str, Any]) -> Truth | None:
     return Truth(
         row["beacon_count"], row.get("duplicate_count", 0), row.get("playing_ms", 0), row.get("max_playhead_ms", 0)
     )
+
+
+_TO_TRUTH: Final[Mapping[str, Callable[[dict[str, Any]], Any]]] = {
+    "reduced": _reduced,
+    "full": _full,
+    "captured": comparable,
+}

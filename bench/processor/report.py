@@ -15,6 +15,8 @@ COMMAND: Final = "python -m bench.processor"
 _MIB: Final = 1024 * 1024
 #: Beacons per CPU-second of the reduced fold to the best of a peer's configurations.
 GOALS: Final = {"kafka streams": 2.0, "quix": 8.0}
+#: Of the full fold to a peer's for one client.
+FULL_GOAL: Final = 0.5
 
 
 class Kept(msgspec.Struct):
@@ -25,6 +27,7 @@ class Kept(msgspec.Struct):
     views: int
     in_flight: int
     results: dict[str, list[Figures]]
+    client: str = "bench"
 
     def median(self, name: str, figure: Callable[[Figures], float]) -> float:
         """The median of a system's rounds."""
@@ -41,7 +44,7 @@ def rate(figures: Figures) -> float:
     return figures.drained.beacons_a_cpu_second
 
 
-def gathered(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) -> Kept:
+def gathered(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int, client: str) -> Kept:
     """The figures with what was loaded."""
     return Kept(
         beacons=loaded.beacons,
@@ -49,6 +52,7 @@ def gathered(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) 
         views=len(loaded.views) + loaded.never_ended,
         in_flight=in_flight,
         results=results,
+        client=client,
     )
 
 
@@ -100,7 +104,9 @@ def ratios(run: Kept) -> list[Compared]:
     found = []
     for family, goal in GOALS.items():
         for commit_ms in sorted({ALL[name].commit_ms for name in run.results}):
-            theirs = run.best(lambda each: each.family == family and each.commit_ms == commit_ms)  # noqa: B023
+            theirs = run.best(
+                lambda each: (each.family, each.fold, each.commit_ms) == (family, "reduced", commit_ms)  # noqa: B023
+            )
             for fold, aim in (("reduced", goal), ("full", 1.0)):
                 ours = run.best(
                     lambda each: (each.family, each.fold, each.commit_ms) == ("playhead", fold, commit_ms)  # noqa: B023
@@ -115,7 +121,17 @@ def ratios(run: Kept) -> list[Compared]:
                 )
                 if fold == "reduced" and family == "kafka streams":
                     found += _beside(run, ours, theirs, setting)
-    return found
+    return [*found, *_full_folds(run)]
+
+
+def _full_folds(run: Kept) -> list[Compared]:
+    """The full fold beside the one that a peer makes of one client."""
+    ours = run.best(lambda each: (each.family, each.fold) == ("playhead", "full"))
+    theirs = run.best(lambda each: (each.family, each.fold) == ("kafka streams", "full"))
+    if ours is None or theirs is None:
+        return []
+    ratio = run.median(ours, rate) / run.median(theirs, rate)
+    return [against(f"beacons per CPU-second: {run.client} input, full fold to {ALL[theirs].title}", ratio, FULL_GOAL)]
 
 
 def _beside(run: Kept, ours: str, theirs: str, setting: str) -> list[Compared]:
@@ -132,10 +148,11 @@ def _beside(run: Kept, ours: str, theirs: str, setting: str) -> list[Compared]:
 
 def part(run: Kept) -> Part:
     """The run as the other benchmarks keep theirs."""
+    is_own = run.client == "bench"
     return Part(
-        name="processor",
-        title="Processor: what a beacon costs",
-        command=COMMAND,
+        name="processor" if is_own else f"processor-{run.client}",
+        title="Processor: what a beacon costs" + ("" if is_own else f", as {run.client} clients send them"),
+        command=COMMAND if is_own else f"{COMMAND} --input {run.client}",
         checked="every view of every system: 0 missing, 0 doubled, 0 wrong",
         compared=ratios(run),
         lines=section(run),
@@ -145,10 +162,13 @@ def part(run: Kept) -> Part:
 def section(run: Kept) -> list[str]:
     """The section of bench/README.md."""
     rounds = max(len(each) for each in run.results.values())
+    of_views = "25 a view, 2 % duplicates, 2 % of the views never ended"
+    if run.client != "bench":
+        of_views = "2 % duplicates; simulated viewers, through the real intake"
     return [
         (
-            f"{run.beacons:,} beacons of {run.beacon_bytes:.0f} B in 8 partitions, 25 a view,"
-            f" {run.views:,} views, up to {run.in_flight:,} in flight, 2 % duplicates, 2 % of the views never ended. Every system"
+            f"{run.beacons:,} beacons of {run.beacon_bytes:.0f} B in 8 partitions,"
+            f" {run.views:,} views, up to {run.in_flight:,} in flight, {of_views}. Every system"
             " drained the same topic, exactly once; every view was checked with a read_committed consumer: 0 missing, 0 doubled,"
             f" 0 wrong. CPU is that of the whole process, over the part of the topic from one half to nine tenths; {rounds}"
             f" round{'s, medians' if rounds > 1 else ''}."

@@ -19,6 +19,7 @@ from services.processor import compiled
 BUILD = compiled.choose(os.environ)
 
 from bench.processor import reduced  # noqa: E402
+from bench.processor.systems import FINISH_CLEAN_MS  # noqa: E402
 from services.processor.applications.video_views import app as video_views  # noqa: E402
 from services.processor.applications.video_views.view.finish import FinishRules  # noqa: E402
 from services.processor.engine.application.application import Application  # noqa: E402
@@ -31,9 +32,6 @@ from services.processor.settings import ProcessorSettings  # noqa: E402
 from services.rim.process import garbage  # noqa: E402
 from services.rim.process.stopping import stop_on_signals  # noqa: E402
 from services.rim.telemetry import logs  # noqa: E402
-
-#: The row is written one second after the view's end, so that a run need not wait for the default of a minute.
-FINISH_CLEAN_MS = 1_000
 
 
 def application(fold: str, name: str) -> Application:

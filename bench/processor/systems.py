@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 Family = Literal["playhead", "kafka streams", "quix"]
+Fold = Literal["reduced", "full"]
 
 _PEERS: Final = Path(__file__).parents[1] / "peers"
 _MIB: Final = 1024 * 1024
 KAFKA_STREAMS_CACHE_BYTES: Final = 64 * _MIB
+#: The row is written one second after the view's end, so that a run need not wait for the default of a minute.
+FINISH_CLEAN_MS: Final = 1_000
 _BUILD: Final = "compiled" if os.environ.get("PROCESSOR_COMPILED_DIR") else "interpreted"
 _JVM: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
@@ -48,26 +51,39 @@ class Run:
 
 @dataclass(frozen=True)
 class System:
-    """One system under one configuration. `fold`: all but one do the reduced one."""
+    """One system under one configuration."""
 
     title: str
     family: Family
     commit_ms: int
     command: Callable[[Run], list[str]]
-    #: The topic that holds its state, by the run's name.
-    changelog: str
-    fold: Literal["reduced", "full"] = "reduced"
+    #: The topics that hold its state, by the run's name.
+    changelogs: tuple[str, ...]
+    fold: Fold = "reduced"
+
+    @property
+    def is_application(self) -> bool:
+        """Whether it is the application itself, with the group and topics that it has everywhere."""
+        return self.family == "playhead" and self.fold == "full"
+
+    def group(self, name: str) -> str:
+        """Its consumer group in a run of this name."""
+        return "video_views" if self.is_application else name
 
     def rows_topic(self, name: str) -> str:
         """Where its rows go."""
-        return "views" if self.fold == "full" else f"{name}.rows"
+        return "views" if self.is_application else f"{name}.rows"
 
-    def changelog_topic(self, name: str) -> str:
+    def other_topics(self, name: str) -> list[str]:
+        """Where else it writes."""
+        return [f"{name}.live"] if self.fold == "full" and not self.is_application else []
+
+    def changelog_topics(self, name: str) -> list[str]:
         """Where its state goes."""
-        return self.changelog.format(name=name)
+        return [one.format(name=name) for one in self.changelogs]
 
 
-def playhead(commit_ms: int, fold: Literal["reduced", "full"]) -> System:
+def playhead(commit_ms: int, fold: Fold) -> System:
     """The production slot."""
 
     def command(run: Run) -> list[str]:
@@ -75,21 +91,30 @@ def playhead(commit_ms: int, fold: Literal["reduced", "full"]) -> System:
         return [*slot, run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
 
     fold_name = "video_views, the full fold" if fold == "full" else "reduced fold"
-    return System(f"Playhead, {fold_name}", "playhead", commit_ms, command, "{name}.changelog", fold)
+    return System(f"Playhead, {fold_name}", "playhead", commit_ms, command, ("{name}.changelog",), fold)
 
 
-def kafka_streams(commit_ms: int, *, caches: bool, threads: int = 1) -> System:
-    """Processor API on a persistent RocksDB store."""
+def kafka_streams(commit_ms: int, *, caches: bool, threads: int = 1, fold: Fold = "reduced") -> System:
+    """Processor API on persistent RocksDB stores.
+
+    Its full fold makes the rows and live figures of one client alone, in order and without ads (`FullViews.java`): of its five
+    stores two are hot and always cached.
+    """
+    stores = ("views",) if fold == "reduced" else ("views", "dimensions", "deadlines", "live", "cohorts")
+    program = "ReducedViews" if fold == "reduced" else "FullViews"
 
     def command(run: Run) -> list[str]:
         classpath = f"{run.peers.classes}:{run.peers.jars}/*"
         given = [run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
-        cache_bytes = KAFKA_STREAMS_CACHE_BYTES if caches else 0
-        return ["java", *_JVM, "-cp", classpath, "ReducedViews", *given, str(cache_bytes), str(threads)]
+        cache_bytes = KAFKA_STREAMS_CACHE_BYTES if caches or fold == "full" else 0
+        flags = (*_JVM, f"-Dclean.ms={FINISH_CLEAN_MS}")
+        return ["java", *flags, "-cp", classpath, program, *given, str(cache_bytes), str(threads)]
 
     cache = "64 MiB cache" if caches else "no cache"
     more = f", {threads} threads" if threads > 1 else ""
-    return System(f"Kafka Streams 4.3.1, {cache}{more}", "kafka streams", commit_ms, command, "{name}-views-changelog")
+    of_fold = ", the full fold of one client" if fold == "full" else ""
+    changelogs = tuple(f"{{name}}-{store}-changelog" for store in stores)
+    return System(f"Kafka Streams 4.3.1, {cache}{more}{of_fold}", "kafka streams", commit_ms, command, changelogs, fold)
 
 
 def quix(commit_ms: int) -> System:
@@ -100,7 +125,7 @@ def quix(commit_ms: int) -> System:
         given = [run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
         return [str(run.peers.quix_python), script, *given]
 
-    return System("Quix Streams 3.28.1", "quix", commit_ms, command, "changelog__{name}--beacons--default")
+    return System("Quix Streams 3.28.1", "quix", commit_ms, command, ("changelog__{name}--beacons--default",))
 
 
 #: In the order in which they run, so that what else the machine does falls on all alike.
@@ -112,6 +137,7 @@ ALL: Final = {
     "kafka-streams-cache-200": kafka_streams(200, caches=True),
     "kafka-streams-cache-100": kafka_streams(100, caches=True),
     "playhead-full-200": playhead(200, "full"),
+    "kafka-streams-full-200": kafka_streams(200, caches=False, fold="full"),
     "quix-200": quix(200),
 }
 
@@ -125,6 +151,10 @@ SETTINGS: Final = (
         "Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters),"
         f" `exactly_once_v2`, one stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state,"
         f" Jackson streaming, lz4, `batch.size` 256 KiB, `max.poll.records` 5000; JVM `{' '.join(_JVM[:3])}`."
+    ),
+    (
+        "Kafka Streams, the full fold: the rules of docs/view.md for mux-embed alone, in order, without ads, as a user would write"
+        " them; on the input `mux` each row equals Playhead's in every field but the append times."
     ),
     "Quix Streams: exactly-once, RocksDB with a changelog, values and state as bytes (msgspec decodes the same fields), lz4.",
 )
