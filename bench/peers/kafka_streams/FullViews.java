@@ -326,7 +326,10 @@ public final class FullViews {
     }
 
     public static void main(String[] arguments) throws Exception {
-        String name = arguments[0];
+        Peer.run(topology(arguments[0]), arguments);
+    }
+
+    static Topology topology(String name) {
         var bytes = Serdes.ByteArray();
         Topology topology = new Topology();
         topology.addSource("beacons", bytes.deserializer(), bytes.deserializer(), "beacons");
@@ -339,6 +342,6 @@ public final class FullViews {
         topology.addStateStore(store("cohorts", Serdes.String(), Wire.serde(Figures::read), true), "fold");
         topology.addSink("rows", name + ".rows", bytes.serializer(), bytes.serializer(), "fold");
         topology.addSink("live", name + ".live", bytes.serializer(), bytes.serializer(), "fold");
-        Peer.run(topology, arguments);
+        return topology;
     }
 }
