@@ -18,13 +18,13 @@ from shared.statistics.rates import likelihood, rate_of
 LENGTHS: Final = tuple(range(1, BUCKETS_MAX + 1))
 #: Of each comparison, times this power of its window's buckets: of long windows fewer say something new, and they decide how late
 #: the last incidents are found. A series has 120,960 buckets a week. Slices that a rule judges share it.
-PROBABILITY_MAX: Final = 1e-9
+PROBABILITY_MAX: Final = 7e-9
 PROBABILITY_POWER: Final = 3
 #: It must also be unlikely where the rate is so many times the usual one for a while, as in an ad break or after a deploy. Such
 #: bumps are the rate's own, and come too seldom for its variance to hold them. The probability is that of a window of a minute;
 #: a bump has many more short windows in it, so of them it is less, by this power of their length.
 BUMP: Final = 1.25
-BUMP_PROBABILITY_MAX: Final = 0.03
+BUMP_PROBABILITY_MAX: Final = 0.05
 BUMP_POWER: Final = 5
 #: Where no minute of the hour is known to differ.
 _ALWAYS: Final = (1.0,) * BUCKETS_MAX
