@@ -96,6 +96,15 @@ class LocalStore(Protocol):
         """
         ...
 
+    @property
+    def is_rewrite_due(self) -> bool:
+        """Whether it has kept what was deleted for as long as it may."""
+        ...
+
+    def rewrite(self) -> None:
+        """Writes its files again without what was deleted; `write` does so, too, when that is due."""
+        ...
+
     def position(self) -> LocalMeta | None:
         """The store's position; None when it is new. Raises `NewerFormat` when a newer version wrote it."""
         ...
@@ -168,6 +177,14 @@ class MemoryStore:
         if position is not None:
             self._position = encode_position(position)
             del self._timers[: bisect.bisect_left(self._timers, first_after(position))]
+
+    @property
+    def is_rewrite_due(self) -> bool:
+        """Never: what it deleted is gone."""
+        return False
+
+    def rewrite(self) -> None:
+        """Nothing to write."""
 
     def position(self) -> LocalMeta | None:
         return None if self._position is None else decode_position(self._position)

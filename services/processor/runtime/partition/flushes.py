@@ -21,11 +21,18 @@ class Flushes:
         self._pool = pool
         self._interval_seconds = interval_seconds
         self._flushing: Future[None] | None = None
+        #: Whether that only writes the store's files again.
+        self._is_rewrite = False
         self._began_at = time.monotonic()
 
     def begin_when_due(self, core: Core, store: LocalStore, stands_at: Durable, *, bytes_max: int) -> None:
-        """Begins one when it is time, or when more than `bytes_max` wait."""
-        if self._flushing is not None or not core.unflushed_bytes:
+        """Begins one when it is time, or when more than `bytes_max` wait. A quiet store writes its files again when that is due."""
+        if self._flushing is not None:
+            return
+        if not core.unflushed_bytes:
+            if store.is_rewrite_due:
+                self._is_rewrite = True
+                self._flushing = self._pool.submit(store.rewrite)
             return
         now = time.monotonic()
         if now - self._began_at >= self._interval_seconds or core.unflushed_bytes >= bytes_max:
@@ -46,7 +53,10 @@ class Flushes:
         if self._flushing is None or not self._flushing.done():
             return
         flushing, self._flushing = self._flushing, None
+        was_rewrite, self._is_rewrite = self._is_rewrite, False
         flushing.result()
+        if was_rewrite:
+            return
         counts.flushed(time.monotonic() - self._began_at)
         if core is not None:
             core.end_flush()
@@ -54,6 +64,7 @@ class Flushes:
     def abandon(self) -> None:
         """Waits until the store is not written any more; its core is discarded."""
         flushing, self._flushing = self._flushing, None
+        self._is_rewrite = False
         # One that waits for a thread need not begin: threads may be stuck in the client, and then it never would.
         if flushing is None or flushing.cancel():
             return

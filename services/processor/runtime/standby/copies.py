@@ -220,6 +220,8 @@ class Standby:
         if position.changelog_offset != copy.saved.changelog_offset or is_older:
             copy.store.write({}, position)
             copy.saved = position
+        elif copy.store.is_rewrite_due:
+            copy.store.rewrite()
 
     def promote(self) -> dict[int, RocksStore]:
         """Gives the copies up to the one who takes over: open stores, each at its last commit seen."""

@@ -3,6 +3,7 @@
     r <row key>                      row
     t <deadline, 8 bytes> <row key>  timer entry
     p                                position: meta and changelog offset
+    w                                when its files were written again last, s since 1970, decimal
 
 Rows go in slices of at most 1 MB (a slice holds the GIL), the position after them; then the memtable is flushed. A crash in
 between leaves rows ahead of the position, which the replay overwrites.
@@ -48,10 +49,14 @@ _ROW: Final = b"r"
 _TIMER: Final = b"t"
 _TIMER_END: Final = b"u"
 _POSITION: Final = b"p"
+_REWRITTEN: Final = b"w"
 _BLOOM_BITS: Final = 10
 _OPEN_RETRY_SECONDS: Final = 0.1
 #: A day, s.
 REWRITE_SECONDS: Final = 86_400.0
+#: Timer entries that are held beside their rows at a time.
+_TIMERS_AT_ONCE: Final = 1_000
+_EVER_MS: Final = (1 << 63) - 1
 
 
 #: How RocksDB's own texts begin, or what they hold, by what they mean (rocksdict raises them as bare `Exception`).
@@ -88,8 +93,6 @@ class RocksStore:
         """Every `rewrite_seconds` its files are written again without what was deleted."""
         self._path = path
         self._rewrite_seconds = rewrite_seconds
-        self._rewritten_at = time.monotonic()
-        self._has_deleted = False
         self._crash_points = crash_points or CrashPoints()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -99,6 +102,11 @@ class RocksStore:
         self._no_wal = WriteOptions()
         # The stub calls it a method; it is a property.
         self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]
+        with _failures(path):
+            known: bytes | None = self._db.get(_REWRITTEN)
+            #: A process that ran before may have deleted rows since.
+            self._has_deleted = self._db.get(_POSITION) is not None
+            self._note_rewritten(time.time() if known is None else float(known))
 
     def get(self, key: bytes) -> bytes | None:
         # Not `_failures`: every new row is looked for here first, and a context costs twice what RocksDB does.
@@ -186,14 +194,41 @@ class RocksStore:
             self._db.write(batch, self._no_wal)
             self._db.flush()
             self._crash_points.reach("flushed")
-            self._rewrite_when_due()
+            if self.is_rewrite_due:
+                self._rewrite()
 
-    def _rewrite_when_due(self) -> None:
+    @property
+    def is_rewrite_due(self) -> bool:
+        return self._has_deleted and time.time() - self._rewritten_at >= self._rewrite_seconds
+
+    def rewrite(self) -> None:
+        with _failures(self._path):
+            self._rewrite()
+
+    def _rewrite(self) -> None:
         """A deleted row stays in a file until that is compacted: of a quiet store, for ever."""
-        if self._has_deleted and time.monotonic() - self._rewritten_at >= self._rewrite_seconds:
-            self._db.compact_range(None, None)
-            self._rewritten_at = time.monotonic()
-            self._has_deleted = False
+        self._has_deleted = False
+        self._drop_unconfirmed_timers()
+        self._note_rewritten(time.time())
+        self._db.flush()
+        self._db.compact_range(None, None)
+
+    def _note_rewritten(self, at: float) -> None:
+        """Durable with the next flush: slots that are restarted every day would else never do it."""
+        self._rewritten_at = at
+        self._db.put(_REWRITTEN, b"%d" % at, self._no_wal)
+
+    def _drop_unconfirmed_timers(self) -> None:
+        """An entry whose row is gone, or has another deadline, does nothing but keep the row's key until it is due."""
+        after: TimerEntry = (0, b"")
+        while entries := self._due(after, _EVER_MS, _TIMERS_AT_ONCE):
+            batch = WriteBatch(raw_mode=True)
+            for deadline_ms, key in entries:
+                row: bytes | None = self._db.get(_ROW + key)
+                if row is None or deadline_of(row) != deadline_ms:
+                    batch.delete(_timer_key((deadline_ms, key)))
+            self._db.write(batch, self._no_wal)
+            after = entries[-1]
 
     def position(self) -> LocalMeta | None:
         with _failures(self._path):

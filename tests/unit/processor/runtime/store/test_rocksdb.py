@@ -74,3 +74,54 @@ def test_what_was_deleted_is_gone_from_the_files_once_they_are_written_again(tmp
         assert has_marker() == is_left
         assert store.get(b"\x01gone") is None
         store.close()
+
+
+def test_no_timer_keeps_the_key_of_a_row_that_is_gone_or_has_moved(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    store = RocksStore(folder, MEMORY, open_seconds_max=5, rewrite_seconds=0.0)
+    day_ms = 86_400_000
+    rows = {
+        b"\x01gone": pack(70 * day_ms, b"a"),
+        b"\x01moved": pack(70 * day_ms, b"b"),
+        b"\x01stays": pack(day_ms, b"c"),
+    }
+    store.write(rows, LocalMeta(Meta({}, clock_ms=1, commit_number=1), 1))
+    changed = {b"\x01gone": None, b"\x01moved": pack(2 * day_ms, b"b")}
+    store.write(changed, LocalMeta(Meta({}, clock_ms=2, commit_number=2), 2))
+    assert store.due((0, b""), 1 << 62, 10) == [(day_ms, b"\x01stays"), (2 * day_ms, b"\x01moved")]
+    assert not any(b"\x01gone" in file.read_bytes() for file in folder.glob("*.sst"))
+    store.close()
+
+
+def test_many_timers_are_held_beside_their_rows(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "store", MEMORY, open_seconds_max=5, rewrite_seconds=0.0)
+    rows = {b"\x01%05d" % number: pack(1_000 + number, b"row") for number in range(2_500)}
+    store.write(rows, LocalMeta(Meta({}, clock_ms=1, commit_number=1), 1))
+    gone = dict.fromkeys(list(rows)[::2])
+    store.write(gone, LocalMeta(Meta({}, clock_ms=2, commit_number=2), 2))
+    left = [key for _, key in store.due((0, b""), 1 << 62, 5_000)]
+    assert left == [key for key in rows if key not in gone]
+    store.close()
+
+
+def test_a_store_that_was_closed_meanwhile_is_written_again_all_the_same(tmp_path: Path) -> None:
+    """Slots that are restarted every day would else never do it."""
+    folder = tmp_path / "store"
+
+    def opened_after(rewrite_seconds: float) -> RocksStore:
+        return RocksStore(folder, MEMORY, open_seconds_max=5, rewrite_seconds=rewrite_seconds)
+
+    store = opened_after(0.0)
+    store.write({b"\x01one": pack(0, b"first"), b"\x01other": pack(0, b"x")}, LocalMeta(Meta({}, 1, 1), 1))
+    store.write({b"\x01other": None}, LocalMeta(Meta({}, 2, 2), 2))
+    store.close()
+    store = opened_after(3_600.0)
+    store.write({b"\x01one": None}, LocalMeta(Meta({}, 3, 3), 3))
+    assert not store.is_rewrite_due
+    store.close()
+    store = opened_after(0.0)
+    assert store.is_rewrite_due
+    store.rewrite()
+    assert not store.is_rewrite_due
+    assert not any(b"first" in file.read_bytes() for file in folder.glob("*.sst"))
+    store.close()
