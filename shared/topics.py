@@ -239,7 +239,7 @@ API_CALLS: Final = Topic(
     name="api_calls",
     key="<customer>:<host>",
     schema="shared.schemas.apis.call.ApiCall",
-    owner="collector, processor/traces",
+    owner="collector, finalizer, processor/traces",
     cleanup="delete",
     # Shapes of calls may hold words of payloads until it is known whether these are an enumeration's.
     retention_ms=_DAY_MS,
@@ -293,7 +293,7 @@ ALERT_RULES: Final = Topic(
     name="alert_rules",
     key="<customer>",
     schema="shared.schemas.alerts.rule.AlertRules",
-    owner="notifications",
+    owner="finalizer, notifications",
     # Of every customer the newest rules.
     cleanup="compact",
     extra=_CHANGELOG,

@@ -42,7 +42,8 @@ SUSPECT = Suspect(
     surprise=9.0,
 )
 SUSPECTS = Suspects(
-    *(ABOUT, Span(0, 1), "playback_failure_fraction", "playback failures", "fraction", ["cdn"], _FIGURE, _FIGURE),
+    *(ABOUT, Span(0, 1), "usual", "playback_failure_fraction", "playback failures", "fraction", ["cdn"]),
+    *(_FIGURE, _FIGURE),
     Looked(8, 8),
     [SUSPECT],
 )

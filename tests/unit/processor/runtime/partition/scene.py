@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from services.processor.engine.application.tables import Tables
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalStore, MemoryStore
@@ -96,7 +97,7 @@ class Scene:
 
     def _take_over(self, *_: Any, **__: Any) -> Any:
         self.broker.takeovers += 1
-        return TakenPartition(None, self.broker.local, self.topic_ids)  # type: ignore[arg-type]
+        return TakenPartition(None, self.broker.local, self.topic_ids, Tables(()))  # type: ignore[arg-type]
 
     def step(self, end: End | None = None, until: float = SOON) -> None:
         self.partition.turn({} if end is None else {BEACONS.name: end}, lambda: None, until)
