@@ -39,6 +39,7 @@ LONGEST: Final = (
     "test_second_cluster.py",
     "test_players.py",
     "test_query_sources.py",
+    "test_deletions_customer.py",
     PAGE,
 )
 

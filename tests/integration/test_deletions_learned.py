@@ -30,7 +30,7 @@ from shared.schemas.live import BUCKET_MS
 from shared.settings import Settings
 from tests.integration.alerting import alerting, asked
 from tests.integration.brokers import topics_of
-from tests.integration.deleting import tables_holding
+from tests.integration.deleting import holding, tables_holding
 from tests.integration.feed import committed
 from tests.integration.notifying import notifications
 from tests.integration.slots import Slot, wait_until
@@ -157,6 +157,7 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
         assert {"alerts.rules", "alerts.rule_versions", "alerts.incidents", "alerts.changes"} <= tables_holding(
             dsn, STAYS
         )
+        wait_until(lambda: "state-0" not in holding(tmp_path, GONE), "the slot's files are written again", 60)
         newest = {one.key() or b"": one.value() for one in committed(broker.bootstrap, topics.ALERTS_CHANGELOG)}
         assert not [key for key, value in newest.items() if value is not None and GONE.encode() in key + value]
         rules = {one.key() or b"": one.value() for one in committed(broker.bootstrap, topics.ALERT_RULES)}
