@@ -41,7 +41,7 @@ WORDS = {GONE: GONE_WORDS, STAYS: STAYS_WORDS}
 
 @pytest.fixture(scope="module")
 def broker_topics() -> Iterable[topics.Topic]:
-    of_alerts = (topics.ALERT_RULES, topics.ALERT_EVENTS, topics.ALERTS_CHANGELOG)
+    of_alerts = (topics.RECEIVED, topics.ALERT_RULES, topics.ALERT_EVENTS, topics.ALERTS_CHANGELOG)
     return {one.name: one for one in (*topics_of("video_views"), *of_alerts)}.values()
 
 

@@ -259,6 +259,8 @@ def _options(memory: Memory) -> Options:
     options.set_max_open_files(64)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1_000_000)
+    # A manifest has bounds of keys, deleted ones too, until the next one is begun.
+    options.set_max_manifest_file_size(65_536)
     return options
 
 
