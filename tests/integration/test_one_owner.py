@@ -57,7 +57,10 @@ class Api:
                 "SELECT customer_id, count(*), sum(watch_ms)::float8 FROM serving.views WHERE NOT deleted GROUP BY 1"
             ).fetchall()
             keys = set(connection.execute("SELECT customer_id, view_id, day FROM serving.views").fetchall())
-            bounds = connection.execute("SELECT min(hour) - 48, max(hour) + 49 FROM serving.views").fetchone()
+            # Before the first row any hours do.
+            bounds = connection.execute(
+                "SELECT coalesce(min(hour), 480000) - 48, coalesce(max(hour), 480000) + 49 FROM serving.views"
+            ).fetchone()
         assert bounds is not None
         assert self._shown(bounds) == {customer: (views, watch_ms) for customer, views, watch_ms in rows}, step
         assert self.known <= keys, step
