@@ -324,7 +324,7 @@ final class Row {
         }
     }
 
-    /** `["0:2900", "5000:6000"]` as pairs of ms; a text that is none is left out. */
+    /** `["0:2900", "5000:6000"]` as pairs of ms. */
     private void writeRanges(JsonGenerator out, JsonFactory json) throws IOException {
         out.writeArrayFieldStart("playback_ranges");
         try (JsonParser parser = json.createParser(view.ranges)) {
