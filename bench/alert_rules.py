@@ -2,7 +2,9 @@
 
 Postgres, a broker, `services.notifications` and one slot of `alerts` are processes of their own. Customers are bad all the time, in
 ten buckets of topic `live` a second. Then each gets a rule as the API adds it, one after the other; the rule is in force once the
-event that opens its incident can be read. Checked before any figure: each rule has opened one incident.
+event that opens its incident can be read. The first bucket of a customer waits for partitions that nobody knows yet, 5 s long,
+whatever the rules are. So a rule of one more customer comes first, which is not counted: its incident shows that this is over.
+Checked before any figure: each rule has opened one incident.
 """
 
 import argparse
@@ -80,7 +82,7 @@ def _measured(broker: Broker, postgres: Postgres, folder: Path, rules: int) -> l
     command = [sys.executable, "-m", "services.notifications"]
     notifications = Child("notifications", command, log_file=folder / "notifications.log", env=environ)
     stop = threading.Event()
-    customers = [f"customer-{number}" for number in range(rules)]
+    customers = [f"customer-{number}" for number in range(1 + rules)]
     feeding = threading.Thread(target=_feed, args=(broker.bootstrap, customers, stop))
     slot.child.start()
     notifications.start()
@@ -113,7 +115,7 @@ def _feed(bootstrap: str, customers: list[str], stop: threading.Event) -> None:
 
 
 async def _each_rule(bootstrap: str, dsn: str, customers: list[str]) -> list[float]:
-    """Seconds from the answer to whoever adds a rule until its incident can be read, of each customer."""
+    """Seconds from the answer to whoever adds a rule until its incident can be read, of each customer but the first."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         made = "INSERT INTO accounts.organisations (name, owns_rest) VALUES ('Bench', true) RETURNING id::text"
         row = connection.execute(made).fetchone()
@@ -133,7 +135,7 @@ async def _each_rule(bootstrap: str, dsn: str, customers: list[str]) -> list[flo
     finally:
         consumer.close()
         await pool.close()
-    return found
+    return found[1:]
 
 
 def _reader(bootstrap: str) -> Consumer:

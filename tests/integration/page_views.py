@@ -32,10 +32,11 @@ def month(now_ms: int, seed: int = 3) -> list[View]:
     views += [_any(chance, f"recent-{n}", now_ms - chance.randrange(26 * HOUR_MS)) for n in range(700)]
     views += [_any(chance, f"last-{n}", now_ms - chance.randrange(50 * MINUTE_MS)) for n in range(300)]
     views += [_of_incident(chance, f"stalled-{n}", now_ms - chance.randrange(25 * MINUTE_MS)) for n in range(80)]
-    return [*views, *_of_newcomer(now_ms)]
+    return views
 
 
-def _of_newcomer(now_ms: int) -> list[View]:
+def first_hour(now_ms: int) -> list[View]:
+    """The views of the newcomer in the 50 minutes up to now."""
     chance = random.Random(11)
     views = []
     for number in range(600):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 from uuid import uuid4
@@ -39,6 +39,10 @@ BODIES: dict[str, Any] = {
     "post-alerts-incidents-id-mute": {"hours": 1},
     "post-alerts-incidents-id-comments": {"text": "mine"},
 }
+#: What a route has to be asked with.
+QUERIES: Final = {"alerts-rules-suggested": "?customer=acme"}
+
+ROOM: Final = deliveries.Room(10, 10, 10, [], [])
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ def answers_of_every_route(url: str, bearer: str, ids: dict[str, str]) -> dict[s
         path = one.path.replace("{id}", ids[one.path.split("/")[3]])
         data = None if one.name not in BODIES else msgspec.json.encode(BODIES[one.name])
         headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
-        request = Request(url + path, data, headers, method=one.method.upper())
+        request = Request(url + path + QUERIES.get(one.name, ""), data, headers, method=one.method.upper())
         try:
             with urlopen(request, timeout=SECONDS_MAX) as answer:
                 found[one.name] = (answer.status, answer.read().decode())
@@ -112,7 +116,7 @@ def test_what_is_anothers_is_not_there_in_any_route_and_every_change_is_in_the_a
 
 async def claimed(pool: Pool) -> list[tuple[str | None, int]]:
     """Incident and revision of the messages that are sent now."""
-    found = await pool.ask(partial(deliveries.claim, rows_max=10, lease_seconds=0))
+    found = await pool.ask(partial(deliveries.claim, room=ROOM, lease_seconds=0))
     return [(one.incident_id, one.revision) for one in found]
 
 

@@ -118,7 +118,7 @@ def test_a_page_is_recorded_stored_and_replayed(running: tuple[int, LookupSlot])
         assert errors == []
         page.goto(f"{replay}?customer={CUSTOMER}&session=none")
         wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
-        assert "knows no such session" in page.inner_text("#status")
+        assert "There is no such session" in page.inner_text("#status")
 
 
 def test_a_page_that_returns_from_the_back_forward_cache_loses_nothing(

@@ -34,7 +34,7 @@ from services.rim.http.tls import client_context
 from services.rim.kafka import connection
 from services.rim.kafka.connection import TopicsWrong, client_config, verify_topics
 from shared.settings import Settings
-from shared.topics import BEACONS, LIVE, VIEWS
+from shared.topics import BEACONS, LIVE, SPANS, VIEWS
 from tests.integration.collecting import Collector, answered, reading
 from tests.integration.finalizing import Installation
 from tests.integration.secured import ADMIN_TOKEN, MARK, Authority, SecuredBroker, TlsFront, secured_broker
@@ -285,7 +285,7 @@ def test_no_user_may_do_what_its_service_does_not(secured: SecuredBroker) -> Non
     def on_delivery(error: KafkaError | None, _message: Message) -> None:
         refused.append(error)
 
-    for user, topic in (("dashboard", LIVE.name), ("video_views", BEACONS.name), ("finalizer", VIEWS.name)):
+    for user, topic in (("dashboard", LIVE.name), ("video_views", SPANS.name), ("finalizer", VIEWS.name)):
         producer = Producer(client_config(secured.settings(user), "test"))
         producer.produce(topic, b"{}", partition=0, on_delivery=on_delivery)
         assert producer.flush(SECONDS_MAX) == 0

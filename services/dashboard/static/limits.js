@@ -1,6 +1,6 @@
 // The page of one customer's limits: what is in force, and what was refused or added up under (other). docs/query.md has the fields.
 
-import { ago, byId, element, fetchSoon, say, whole } from "./format.js";
+import { ago, byId, element, fetchSoon, problemOf, say, whole } from "./format.js";
 
 const EVERY_MS = 10_000;
 // A refusal that is younger says that the customer is beyond its limit now: collectors report every ten seconds.
@@ -76,7 +76,7 @@ async function ask() {
   try {
     const answer = await fetchSoon(`/v1/limits?customer=${encodeURIComponent(customer)}`);
     const content = await answer.json();
-    say("notice", answer.ok ? "" : `The limits cannot be shown: ${content.detail ?? content.title}.`);
+    say("notice", answer.ok ? "" : `The limits cannot be shown: ${problemOf(content)}.`);
     if (answer.ok) draw(content);
     else byId("source").textContent = "";
   } catch {

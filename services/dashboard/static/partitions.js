@@ -1,6 +1,6 @@
 // The operators' page: every partition of the processor with its owner and state, and every slot. docs/processor.md has the fields.
 
-import { byId, element, fetchSoon, say, whole } from "./format.js";
+import { byId, element, fetchSoon, problemOf, say, whole } from "./format.js";
 
 const EVERY_MS = 5_000;
 
@@ -62,7 +62,7 @@ async function ask() {
   try {
     const answer = await fetchSoon("/v1/partitions");
     const content = await answer.json();
-    say("notice", answer.ok ? "" : `The figures are not up to date: ${content.detail ?? content.title}.`);
+    say("notice", answer.ok ? "" : `The figures are not up to date: ${problemOf(content)}.`);
     if (!answer.ok) return;
     byId("source").textContent = `${content.application}, as ${content.answered_by} sees it`;
     draw(byId("partitions"), PARTITIONS, content.partitions);
