@@ -25,6 +25,7 @@ SHARING_SPARK: Final = (
     "test_query_warehouse.py",
     "test_deletions_steps.py",
     "test_customer_retention.py",
+    "test_growing_followers.py",
 )
 #: A folder whose files share a dashboard and a browser; they run in the order of their names.
 PAGE: Final = "page"

@@ -97,7 +97,7 @@ class Installation:
 
 
 def start_dashboard(
-    folder: Path, broker: Broker, postgres: Postgres, port: int, lookup_port: int, *, query_url: str = ""
+    folder: Path, broker: Broker, dsn: str, port: int, lookup_port: int, *, query_url: str = "", **environ: str
 ) -> Child:
     admin_port = free_port()
     child = Child(
@@ -113,16 +113,17 @@ def start_dashboard(
             "DASHBOARD_PORT": str(port),
             "DASHBOARD_ADMIN_HOST": "127.0.0.1",
             "DASHBOARD_ADMIN_PORT": str(admin_port),
-            "DASHBOARD_POSTGRES_DSN": postgres.dsn,
+            "DASHBOARD_POSTGRES_DSN": dsn,
             "DASHBOARD_QUERY_SECONDS_MAX": "3",
             "DASHBOARD_LIVE_SETTLE_SECONDS": "1",
             "DASHBOARD_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}",
             "DASHBOARD_LOOKUP_TOKEN": TOKEN,
             "DASHBOARD_QUERY_URL": query_url,
+            **environ,
         },
     )
     child.start()
-    token = make_tenant(postgres.dsn, organisation="Tests", email=WATCHER).token
+    token = make_tenant(dsn, organisation="Tests", email=WATCHER).token
     child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/v1/live", token), 60, "answering")
     assert answers(f"http://127.0.0.1:{admin_port}/readyz")
     assert answers(f"http://127.0.0.1:{admin_port}/metrics")

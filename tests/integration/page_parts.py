@@ -69,7 +69,7 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
             data.in_postgres(views)
         alerts_schema.migrate(postgres.dsn)
         dashboard = start_dashboard(
-            folder, broker, postgres, port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
+            folder, broker, postgres.dsn, port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
         )
         query = start_query(folder, postgres, folder / "warehouse", query_port)
         settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")

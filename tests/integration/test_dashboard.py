@@ -67,7 +67,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             migrate(postgres.dsn)
             query = start_query(folder, postgres, folder / "warehouse", query_port, lookup_port=lookup_port)
             dashboard = start_dashboard(
-                folder, broker, postgres, port, lookup_port, query_url=f"http://127.0.0.1:{query_port}"
+                folder, broker, postgres.dsn, port, lookup_port, query_url=f"http://127.0.0.1:{query_port}"
             )
             made = Installation(broker, postgres, folder, dashboard, port, settings, lookup_port)
             try:
@@ -393,7 +393,7 @@ def test_sigterm_ends_the_streams_and_leaves_cleanly(installation: Installation,
     installation.dashboard = start_dashboard(
         installation.folder,
         installation.broker,
-        installation.postgres,
+        installation.postgres.dsn,
         installation.port,
         installation.lookup_port,
     )
