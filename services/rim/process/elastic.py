@@ -1,7 +1,8 @@
 """Threads for work that may hang: what hangs holds up itself alone. Bounded.
 
-A `ThreadPoolExecutor` of n threads stops when n calls hang, as all calls to one slow broker may. Here a task that has waited for
-a short time gets a thread more, and `MovingPermits` count only holders that make progress.
+A `ThreadPoolExecutor` of n threads stops when n calls hang, as all calls to one slow broker may. Here a thread that has been busy
+with one call for some time does not count, and `MovingPermits` count only holders that make progress. A queue alone brings no more
+threads: hundreds that compute would keep the interpreter from the thread that they work for.
 """
 
 import threading
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-#: A task that no thread has taken for so long gets one more.
+#: A thread that has been busy with one task for so long does not count.
 PATIENCE_SECONDS: Final = 0.25
 #: A thread without work ends after this.
 IDLE_SECONDS: Final = 5.0
@@ -25,28 +26,29 @@ _LOOK_SECONDS: Final = 0.2
 class _Task(NamedTuple):
     future: Future[Any]
     call: Callable[[], Any]
-    since: float
 
 
 class ElasticPool(Executor):
-    """Runs tasks on `size` threads. Where tasks wait because all threads are busy for long, on more, up to `most`."""
+    """Runs tasks on `size` threads, not counting those that have been busy with one task for `patience_seconds`, `most` in all."""
 
-    def __init__(self, name: str, size: int, *, most: int) -> None:
+    def __init__(self, name: str, size: int, *, most: int, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._name = name
         self._size = size
         self._most = most
+        self._patience_seconds = patience_seconds
         self._lock = threading.Lock()
         self._has_task = threading.Condition(self._lock)
         self._is_short = threading.Condition(self._lock)
         self._tasks: deque[_Task] = deque()
-        #: Threads at all, and those that take a task next.
+        #: Threads at all, and those that take a task next; since when each of the others has its task (monotonic seconds).
         self._threads = self._idle = 0
+        self._busy_since: dict[int, float] = {}
         self._keeper: threading.Thread | None = None
         self._is_closed = False
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Runs the call on a thread. Raises RuntimeError after `shutdown`."""
-        task = _Task(Future(), partial(function, *arguments, **named), time.monotonic())
+        task = _Task(Future(), partial(function, *arguments, **named))
         with self._lock:
             if self._is_closed:
                 raise RuntimeError(f"pool {self._name} is shut down")
@@ -95,6 +97,7 @@ class ElasticPool(Executor):
             result = task = None
             with self._lock:
                 self._idle += 1
+                del self._busy_since[threading.get_ident()]
 
     def _next(self) -> _Task | None:
         """The next task; None when the thread ends."""
@@ -108,6 +111,7 @@ class ElasticPool(Executor):
                     return None
                 self._has_task.wait(left)
             self._idle -= 1
+            self._busy_since[threading.get_ident()] = time.monotonic()
             return self._tasks.popleft()
 
     def _keep(self) -> None:
@@ -116,11 +120,12 @@ class ElasticPool(Executor):
                 if not self._tasks:
                     self._is_short.wait()
                     continue
-                late_at = time.monotonic() - PATIENCE_SECONDS
-                late = sum(task.since <= late_at for task in self._tasks)
-                for _ in range(min(late - self._idle, self._most - self._threads)):
+                now = time.monotonic()
+                stuck = sum(now - since >= self._patience_seconds for since in self._busy_since.values())
+                may_start = min(self._size + stuck, self._most) - self._threads
+                for _ in range(min(len(self._tasks) - self._idle, may_start)):
                     self._start()
-                self._is_short.wait(max(_LOOK_SECONDS / 4, self._tasks[0].since - late_at))
+                self._is_short.wait(_LOOK_SECONDS / 4)
 
 
 class Moving:

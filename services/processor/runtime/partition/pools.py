@@ -15,6 +15,9 @@ COMMIT_THREADS: Final = 16
 TAKEOVER_THREADS: Final = 16
 #: Of each kind, where as many hang.
 THREADS_MAX: Final = 256
+#: A takeover that runs for so long hangs, or the machine is busy. Many compute at a time where a slot gets hundreds of partitions:
+#: with a thread each they would keep the folding thread from its polls, until the group expels the slot.
+TAKEOVER_PATIENCE_SECONDS: Final = 2.0
 
 
 class Pools(NamedTuple):
@@ -41,7 +44,9 @@ class Pools(NamedTuple):
             )
         return cls(
             commits=ElasticPool("commit", COMMIT_THREADS, most=THREADS_MAX),
-            takeovers=ElasticPool("takeover", TAKEOVER_THREADS, most=THREADS_MAX),
+            takeovers=ElasticPool(
+                "takeover", TAKEOVER_THREADS, most=THREADS_MAX, patience_seconds=TAKEOVER_PATIENCE_SECONDS
+            ),
             media=media,
         )
 

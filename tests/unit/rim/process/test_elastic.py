@@ -31,8 +31,8 @@ def pool(monkeypatch: pytest.MonkeyPatch, hang: threading.Event) -> Iterator[Ela
     made.shutdown()
 
 
-def names() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("test-")]
+def names(pool: str = "test") -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(f"{pool}-")]
 
 
 def finished(futures: list[Future[int]]) -> list[int]:
@@ -48,6 +48,21 @@ def test_tasks_run_on_no_more_threads_than_the_pool_has(pool: ElasticPool) -> No
 
     assert finished([pool.submit(work, number) for number in range(200)]) == list(range(200))
     assert len(running) <= SIZE
+
+
+def test_a_long_queue_alone_brings_no_more_threads() -> None:
+    """Hundreds of takeovers that compute with a thread each would keep the folding thread from the interpreter."""
+    pool = ElasticPool("queue", SIZE, most=64, patience_seconds=SECONDS_MAX)
+    most, pause = [0], threading.Event()
+
+    def work() -> None:
+        most[0] = max(most[0], len([name for name in names("queue") if name != "queue-keeper"]))
+        pause.wait(0.01)
+
+    for future in [pool.submit(work) for _ in range(300)]:
+        future.result(SECONDS_MAX)
+    pool.shutdown()
+    assert most[0] <= SIZE
 
 
 def test_what_hangs_on_every_thread_does_not_hold_up_others(pool: ElasticPool, hang: threading.Event) -> None:
