@@ -84,7 +84,8 @@ def _ask(admin: AdminClient, settings: Settings, missing: list[Topic]) -> dict[s
         )
         for topic in missing
     ]
-    return admin.create_topics(new, operation_timeout=_REQUEST_SECONDS) if new else {}
+    limits = {"operation_timeout": _REQUEST_SECONDS, "request_timeout": 2 * _REQUEST_SECONDS}
+    return admin.create_topics(new, **limits) if new else {}
 
 
 def _create(admin: AdminClient, settings: Settings, topic: Topic, answer: Future[None]) -> bool:
@@ -97,7 +98,9 @@ def _create(admin: AdminClient, settings: Settings, topic: Topic, answer: Future
             problem: KafkaError = error.args[0]
             if problem.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            if not problem.retriable() or time.monotonic() >= deadline:
+            # A controller that gets no CPU is late, as one that is starting.
+            is_late = problem.code() == KafkaError._TIMED_OUT
+            if not (is_late or problem.retriable()) or time.monotonic() >= deadline:
                 raise TopicsWrong(f"topic {topic.name} cannot be created: {problem.str()}") from error
         else:
             return True

@@ -1,9 +1,11 @@
 """The local broker: starts once formatted, keeps its data over a stop and over a kill, says why when it dies."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -11,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
+from deploy import topics as topics_command
 from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.process import ProcessDied, wait_until
@@ -60,6 +63,27 @@ def test_a_topic_that_is_not_as_declared_is_named(broker: Broker, settings: Sett
         create_topics(settings, [declared])
     with pytest.raises(TopicsWrong, match="absent is missing"):
         verify_topics(settings, [Topic("absent", key="", schema="", owner="", cleanup="delete")])
+
+
+def test_a_controller_that_does_not_answer_in_time_is_asked_again(
+    broker: Broker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics_command, "_REQUEST_SECONDS", 1.0)
+    ask, asked = topics_command._ask, []
+
+    def hangs_at_first(*given: Any) -> Any:
+        broker.child.signal(signal.SIGCONT if asked else signal.SIGSTOP)
+        asked.append(given)
+        return ask(*given)
+
+    monkeypatch.setattr(topics_command, "_ask", hangs_at_first)
+    try:
+        assert create_topics(settings, [Topic("waited", key="", schema="", owner="this test", cleanup="delete")]) == [
+            "waited"
+        ]
+    finally:
+        broker.child.signal(signal.SIGCONT)
+    assert len(asked) > 1
 
 
 def test_the_command_for_topics_changes_nothing_that_is_there(broker: Broker) -> None:

@@ -29,9 +29,11 @@ from shared.settings import Settings
 _RECORDS_AT_ONCE: Final = 2_000
 _POLL_SECONDS: Final = 0.2
 _REQUEST_SECONDS_MAX: Final = 5.0
-#: What a broker answers for a partition whose leader is changing: a busy machine makes a broker look dead for a moment.
-_NO_LEADER: Final = frozenset(
+#: What comes of a partition whose leader is changing, and of a broker without CPU: a busy machine makes it look dead for a moment.
+_NOT_NOW: Final = frozenset(
     {
+        KafkaError._TIMED_OUT,
+        KafkaError.REQUEST_TIMED_OUT,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.FENCED_LEADER_EPOCH,
@@ -150,13 +152,11 @@ class TopicReader:
         An open transaction counts as an existing record. Raises `KafkaException` for every error of a partition or the broker.
         """
         deadline = time.monotonic() + seconds
-        try:
-            ends = self._ends()
-        except KafkaException as exception:
-            if exception.args[0].code() not in _NO_LEADER:
-                raise
-            # Its number of records is unknown until it has a leader: the next look reads it.
-            return False
+        while (ends := self._ends_now()) is None:
+            # The number of records is unknown until every partition has a leader.
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
         while True:
             for record in self._consumer.consume(_RECORDS_AT_ONCE, timeout=_POLL_SECONDS):
                 self._take_record(record)
@@ -168,6 +168,15 @@ class TopicReader:
     def close(self) -> None:
         """Gives the connection back."""
         self._consumer.close()
+
+    def _ends_now(self) -> dict[tuple[str, int], int] | None:
+        """The same as `_ends`; None while a partition has no leader, or the broker no time."""
+        try:
+            return self._ends()
+        except KafkaException as exception:
+            if exception.args[0].code() not in _NOT_NOW:
+                raise
+            return None
 
     def _ends(self) -> dict[tuple[str, int], int]:
         """The end of each partition, records of open transactions included."""
