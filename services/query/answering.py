@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from services.query.core import answer as answers
@@ -110,7 +111,9 @@ class Answering:
     async def _of_views(self, question: Question) -> Answer:
         read = await self._read(question)
         if read.known is not None:
-            return read.known
+            # The same figures; but others' views have come since, and say how new they are.
+            about = msgspec.structs.replace(read.known.about, as_of_ms=_as_of_ms(read))
+            return msgspec.structs.replace(read.known, about=about)
         statement, tables = await self._in_memory(question, read) or _laid_out(
             question, read, statements.answering(question)
         )
@@ -230,10 +233,13 @@ def about_views(question: Question, read: Read) -> About:
         sources.append(Source("warehouse", rows, read.snapshot.version, len(read.files)))
     if not read.hot.is_left_out:
         sources.append(Source("hot_rows", read.hot.rows.num_rows))
-    as_of_ms = read.hot.published_ms or read.snapshot.committed_ms
+    return _about(question, sources, _as_of_ms(read), has_hot_rows=not read.hot.is_left_out)
+
+
+def _as_of_ms(read: Read) -> int | None:
     if read.hot.is_left_out or read.hot.identity == "none":
-        as_of_ms = read.snapshot.committed_ms
-    return _about(question, sources, as_of_ms, has_hot_rows=not read.hot.is_left_out)
+        return read.snapshot.committed_ms
+    return read.hot.published_ms or read.snapshot.committed_ms
 
 
 def _about(question: Question, sources: list[Source], as_of_ms: int | None, *, has_hot_rows: bool = True) -> About:

@@ -221,7 +221,7 @@ async def beyond_its_limits(dsn: str, customer_id: str) -> None:
 def test_a_customer_beyond_a_limit_sees_it_on_its_own_page(installation: Installation, page: Page) -> None:
     dsn, customer = installation.postgres.dsn, "limited"
     page.goto(f"{installation.url}limits?customer={customer}")
-    expect(page.locator("#notice")).to_contain_text("the database has no customers", timeout=SOON_MS)
+    expect(page.locator("#notice")).to_contain_text("there is no table of customers", timeout=SOON_MS)
     migrate(dsn)
     migrations.migrate(dsn, "collector", MIGRATIONS_DIR)
     with psycopg.connect(dsn, autocommit=True) as connection:

@@ -55,8 +55,8 @@ class LimitsRoutes:
         except PostgresAway:
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:
-            detail = "DASHBOARD_CUSTOMERS_DSN names the database that collectors read."
-            return problem_response(Problem(404, "The database has no customers", "customers-off", detail))
+            detail = "Every key is let in without limits of its own, or DASHBOARD_CUSTOMERS_DSN names another database than collectors read."
+            return problem_response(Problem(404, "There is no table of customers", "customers-off", detail))
         except QueryRefused:
             return problem_response(Problem(503, "Postgres refuses the query", "refused"))
         if found is None:

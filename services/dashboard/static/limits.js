@@ -77,6 +77,7 @@ async function ask() {
     const answer = await fetchSoon(`/v1/limits?customer=${encodeURIComponent(customer)}`);
     const content = await answer.json();
     say("notice", answer.ok ? "" : `The limits cannot be shown: ${problemOf(content)}.`);
+    byId("limits-section").hidden = !answer.ok;
     if (answer.ok) draw(content);
     else byId("source").textContent = "";
   } catch {

@@ -64,6 +64,21 @@ def test_every_screen_is_accessible_and_fits_a_phone(
         assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious] == [], screen
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen, scheme: str) -> None:
+    axe = (PLAYERS / "axe-core" / "axe.min.js").read_text()
+    page = seen.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    for path in ("login", "limits?customer=acme", "partitions", "docs"):
+        seen.open(path)
+        expect(page.locator("h1").first).to_be_visible(timeout=SOON_MS)
+        page.evaluate(f"{axe}; undefined")
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")
+        serious = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
+        assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious] == [], path
+
+
 def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looked) -> None:
     long_ago = f"from={looked.now_ms - 300 * DAY_MS}&to={looked.now_ms - 299 * DAY_MS}"
     for screen in ("explore", "explore?by=cdn&as=table&", "errors", "views", "titles"):

@@ -48,27 +48,92 @@ export function narrowed(filters, dimension, value) {
 }
 
 /**
- * @param {Chip} chip
- * @param {(name: string) => string} titleOf
+ * The opposite of a filter.
+ * @param {string} text
  */
-export function chipText(chip, titleOf) {
-  if (!chip.dimension) return chip.text;
-  const values = chip.values.map((value) => value ?? "(unknown)").join(" or ");
-  return `${titleOf(chip.dimension)} ${chip.isNot ? "is not" : "is"} ${values}`;
+export function inverted(text) {
+  const one = JSON.parse(text);
+  return JSON.stringify(one.not ?? { not: one });
 }
 
 /**
- * Whether a row of a view is within the filters that are plain: of others the API alone knows what they mean.
+ * A filter that holds where either does.
+ * @param {string} text
+ * @param {string} other
+ */
+export function either(text, other) {
+  const one = JSON.parse(text);
+  return JSON.stringify({ or: [...(one.or ?? [one]), JSON.parse(other)] });
+}
+
+/**
+ * A filter as people read it.
+ * @param {string} text
+ * @param {(name: string) => string} titleOf
+ */
+export function filterText(text, titleOf) {
+  try {
+    return wordsOf(JSON.parse(text), titleOf);
+  } catch {
+    // The API says what is wrong with it.
+    return text;
+  }
+}
+
+/**
+ * @param {any} one
+ * @param {(name: string) => string} titleOf
+ * @returns {string}
+ */
+function wordsOf(one, titleOf) {
+  const isNot = Boolean(one.not);
+  const inner = one.not ?? one;
+  const within = (/** @type {any} */ part) => (part.and || part.or ? `(${wordsOf(part, titleOf)})` : wordsOf(part, titleOf));
+  if (inner.not) return `not (${wordsOf(inner, titleOf)})`;
+  for (const word of ["and", "or"]) {
+    if (!Array.isArray(inner[word])) continue;
+    const words = inner[word].map(within).join(` ${word} `);
+    return isNot ? `not (${words})` : words;
+  }
+  const is = isNot ? "is not" : "is";
+  if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => value ?? "(unknown)").join(" or ")}`;
+  if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
+  const bounds = [inner.at_least !== undefined && `at least ${inner.at_least}`, inner.below !== undefined && `below ${inner.below}`];
+  if (typeof inner.number === "string") return `${titleOf(inner.number)} ${is} ${bounds.filter(Boolean).join(" and ")}`;
+  return JSON.stringify(one);
+}
+
+/**
+ * Whether a row of a view is within the filters. One that says what no row can say holds: the API alone knows what it means.
  * @param {string[]} filters
  * @param {Record<string, any>} row
  */
-export function holds(filters, row) {
-  return filters.map(chipOf).every(({ dimension, values, isNot }) => {
-    if (!dimension) return true;
-    const value = dimension.startsWith("custom.") ? row.custom?.[dimension.slice("custom.".length)] : row[dimension];
-    const text = value === undefined || value === null || value === "" ? null : String(value);
-    return values.includes(text) !== isNot;
-  });
+export const holds = (filters, row) => filters.every((text) => isWithin(parsed(text), row));
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * @param {any} one
+ * @param {Record<string, any>} row
+ * @returns {boolean}
+ */
+function isWithin(one, row) {
+  if (one.not) return !isWithin(one.not, row);
+  if (Array.isArray(one.and)) return one.and.every((/** @type {any} */ part) => isWithin(part, row));
+  if (Array.isArray(one.or)) return one.or.some((/** @type {any} */ part) => isWithin(part, row));
+  if (typeof one.number === "string") return typeof row[one.number] === "number" && row[one.number] >= (one.at_least ?? -Infinity) && row[one.number] < (one.below ?? Infinity);
+  if (typeof one.dimension !== "string") return true;
+  const value = one.dimension.startsWith("custom.") ? row.custom?.[one.dimension.slice("custom.".length)] : row[one.dimension];
+  const text = value === undefined || value === null || value === "" ? null : String(value);
+  if (typeof one.contains === "string") return (text ?? "").toLowerCase().includes(one.contains.toLowerCase());
+  return !Array.isArray(one.in) || one.in.includes(text);
 }
 
 /** Texts of live slices are cut. */

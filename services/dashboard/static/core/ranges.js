@@ -32,6 +32,27 @@ export function resolved(place, now_ms) {
   return from_ms === null || to_ms === null || from_ms >= to_ms ? null : { from_ms, to_ms };
 }
 
+/** Other ranges that a range is compared with, by how many days of the zone's calendar they are before it. @type {Record<string, {title: string, days: number}>} */
+export const COMPARED = {
+  previous: { title: "with the range before", days: 0 },
+  day: { title: "with the same time a day before", days: 1 },
+  week: { title: "with the same time a week before", days: 7 },
+};
+
+/**
+ * What the API is asked to compare a place's range with: empty, `previous`, or the first ms of a range as long.
+ * @param {string} compare - A name of `COMPARED`, a moment, or empty.
+ * @param {{range: string, from: string, to: string, tz: string}} place
+ * @param {number} now_ms
+ */
+export function comparedFrom(compare, place, now_ms) {
+  const range = resolved(place, now_ms);
+  if (compare === "" || compare === "previous" || !range) return compare;
+  if (!COMPARED[compare]) return String(msOf(compare, place.tz) ?? "");
+  const there_ms = Date.parse(`${localText(range.from_ms, place.tz)}Z`) - COMPARED[compare].days * DAY_MS;
+  return String(msOf(new Date(there_ms).toISOString().slice(0, 19), place.tz));
+}
+
 /**
  * A moment as the zone's clocks show it: 2026-11-24T20:13.
  * @param {number} at_ms

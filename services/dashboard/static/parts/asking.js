@@ -38,6 +38,9 @@ setInterval(() => {
   now_ms.value = Date.now();
 }, 1_000);
 
+/** When the newest view was counted, as the newest answer says it, and how far this clock is ahead of the server's. */
+export const counted = signal({ as_of_ms: /** @type {number | null} */ (null), ahead_ms: 0 });
+
 /** @type {Map<string, {data: any, at_ms: number}>} */
 const kept = new Map();
 
@@ -63,11 +66,20 @@ export async function fetchJson(address, how = {}) {
     if (answer) throw { title: `The server's answer cannot be read (${answer.status})`, detail: "", status: answer.status };
     throw { title: "The dashboard's server does not answer", detail: "The page goes on trying.", status: 0 };
   }
-  if (answer.ok) return content;
+  if (answer.ok) {
+    noteCounted(content?.about?.as_of_ms ?? null, answer.headers.get("Date"));
+    return content;
+  }
   if (answer.status === 401) toLogin();
   const fault = content.errors?.[0];
   const detail = content.title ? [content.detail, fault && [fault.parameter, fault.detail].filter(Boolean).join(": ")] : [];
   throw { title: content.title ?? content.detail ?? "The question is refused", detail: detail.filter(Boolean).join(" "), status: answer.status };
+}
+
+/** @param {number | null} as_of_ms @param {string | null} date */
+function noteCounted(as_of_ms, date) {
+  if (as_of_ms === null || as_of_ms < (counted.value.as_of_ms ?? 0)) return;
+  counted.value = { as_of_ms, ahead_ms: date ? Date.now() - Date.parse(date) : 0 };
 }
 
 /**

@@ -73,6 +73,9 @@ function Legend({ lines, unit, at, hasCounts }) {
   </ul>`;
 }
 
+/** The places of values between two gaps. @param {(number | null)[]} values */
+const alone = (values) => values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
+
 /** @param {HTMLElement} into @param {any} what @returns {uPlot.Options} */
 function options(into, { lines, unit, tz, height, zoom, at, top }) {
   const ink = style(into, "--soft");
@@ -97,7 +100,7 @@ function options(into, { lines, unit, tz, height, zoom, at, top }) {
         width: 2,
         dash: line.isBefore ? [4, 4] : undefined,
         // A point between two gaps would not be seen as a line.
-        points: { size: 5 },
+        points: { size: 5, filter: (/** @type {uPlot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
       })),
     ],
     hooks: {

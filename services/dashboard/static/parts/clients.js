@@ -6,7 +6,7 @@ import { isShown } from "../core/figures.js";
 import { useQuestion } from "./asking.js";
 import { html } from "./html.js";
 import { metricOf } from "./known.js";
-import { narrowTo } from "./controls.js";
+import { narrowTo } from "./narrowing/controls.js";
 import { Link } from "./place.js";
 
 /** Metrics whose clocks begin where the client's does. */

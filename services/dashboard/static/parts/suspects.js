@@ -4,19 +4,27 @@
 import { countText, shareText, valueText } from "../core/format.js";
 import { Answered, useQuestion } from "./asking.js";
 import { html } from "./html.js";
-import { titleOf } from "./known.js";
+import { metricOf, titleOf } from "./known.js";
 import { Link, place } from "./place.js";
 
 /** What is looked at without being asked: shares of views, and of their time. */
 export const SUSPECTED = ["rebuffer_fraction", "playback_failure_fraction", "exit_before_start_fraction"];
 
 /**
- * @param {{metric: string, within: import("../core/place.js").Place, isQuiet?: boolean}} props - Quiet: nothing is drawn where there are no suspects.
+ * Those of each metric that has some; one line says that all others were searched, or are being.
+ * @param {{within: import("../core/place.js").Place}} props
  */
-export function Suspects({ metric, within, isQuiet = false }) {
-  const found = useQuestion("/v1/suspects", within, { metric, limit: 5 }, 30_000);
-  if (isQuiet && (!found.data || !found.data.suspects.length)) return null;
-  return html`<${Answered} of=${found} height=${80} draw=${(/** @type {any} */ data) => (data.suspects.length ? html`<${Table} data=${data} />` : html`<p class="empty">Nobody is suspected: nothing is worse than chance makes it.</p>`)} />`;
+export function AllSuspects({ within }) {
+  const all = SUSPECTED.map((metric) => useQuestion("/v1/suspects", within, { metric, limit: 5 }, 30_000));
+  const titles = (/** @type {(at: number) => boolean} */ which) => SUSPECTED.filter((_, at) => which(at)).map((name) => metricOf(name).title).join(", ");
+  const sought = titles((at) => !all[at].data && !all[at].problem);
+  const clear = titles((at) => all[at].data?.suspects.length === 0);
+  return html`<section aria-labelledby="suspects-title" id="suspected">
+    <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2></div>
+    ${all.map((found, at) => (found.problem || found.data?.suspects.length) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Table} data=${data} />`} />`)}
+    ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
+    ${clear && html`<p class="note" id="unsuspected">Nobody stands out beyond chance in: ${clear}.</p>`}
+  </section>`;
 }
 
 /** @param {{data: any}} props */

@@ -6,7 +6,7 @@ import { allOf, figureText, hitOf, sliceText } from "../core/alerts.js";
 import { ageText, durationText } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/asking.js";
-import { Controls } from "../parts/controls.js";
+import { Controls } from "../parts/narrowing/controls.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/known.js";
 import { Link, place } from "../parts/place.js";

@@ -5,7 +5,7 @@ import { narrowed } from "../core/filters.js";
 import { changeText, countText, NONE, shareText } from "../core/format.js";
 import { localText, momentText, msOf } from "../core/ranges.js";
 import { Answered, useQuestion } from "../parts/asking.js";
-import { Controls } from "../parts/controls.js";
+import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/known.js";
@@ -22,7 +22,7 @@ export default function Errors() {
       <label class="pick">New since
         <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
-      <span class="note">a release, say: within the range</span>
+      <span class="note">the moment of a release, for example; within the range</span>
       ${since && html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>`}
     </div>
     <section aria-labelledby="errors-title">

@@ -5,11 +5,14 @@ import { ruleMetricOf } from "../core/alerts.js";
 import { narrowed } from "../core/filters.js";
 import { changeText, countText, NONE, valueText } from "../core/format.js";
 import { isShown, viewsMin } from "../core/figures.js";
+import { comparedFrom, rangeText } from "../core/ranges.js";
 import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { MixedClients } from "../parts/clients.js";
-import { Controls, DimensionSelect, narrowTo } from "../parts/controls.js";
+import { Compare } from "../parts/narrowing/compare.js";
+import { Controls, narrowTo } from "../parts/narrowing/controls.js";
+import { DimensionSelect } from "../parts/narrowing/dimension_select.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, metrics, titleOf } from "../parts/known.js";
@@ -27,29 +30,25 @@ export default function Explore() {
   const metric = more.metrics || DEFAULT.metric;
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
+  const compare = comparedFrom(more.compare ?? "", place.value, Date.now());
   return html`
     <${Controls} />
     <div class="controls" role="region" aria-label="What is shown">
       <label class="pick">Metric <${MetricSelect} value=${metric} /></label>
       <label class="pick">By <${DimensionSelect} id="by" value=${by} none="nothing" hasCustom=${false} choose=${(/** @type {string} */ v) => go({ more: { by: v } })} /></label>
       ${by && html`<label class="pick">and <${DimensionSelect} id="by-second" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table" } })} /></label>`}
-      <label class="pick">Compare
-        <select id="compare" value=${more.compare ?? ""} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}>
-          <option value="">with nothing</option>
-          <option value="previous">with the range before</option>
-        </select>
-      </label>
+      <${Compare} value=${more.compare ?? ""} />
       <${Forms} as=${as} />
       <${Export} of=${by ? "breakdown" : "timeseries"} params=${by ? { metrics: metric, by: second ? `${by},${second}` : by, limit: 1000 } : { metrics: metric }} />
     </div>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}`}${second && ` and ${titleOf(second)}`}</h2>
-      <${Overall} metric=${metric} compare=${more.compare ?? ""} />
+      <${Overall} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
       ${as === "line" && second && html`<p class="note">The lines are by ${titleOf(by)} alone; the table below has both.</p>`}
-      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : (more.compare ?? "")} />`}
-      ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${more.compare ?? ""} />`}
+      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : compare} />`}
+      ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
     </section>`;
 }
 
@@ -79,9 +78,10 @@ function Overall({ metric, compare }) {
     const before = data.compared?.metrics[metric];
     return html`<p class="figure" id="overall">
       <span class=${`value ${classOf(metric, figure)}`}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
-      <span class="note">n ${countText(figure.n)}${before ? html` · before ${valueText(unit, before.value)}, n ${countText(before.n)} · ${changeText(unit, figure.value, before.value) ?? ""}` : ""}</span>
+      <span class="note">${[`n ${countText(figure.n)}`, before && `before ${isShown(metric, before) ? valueText(unit, before.value) : NONE}, n ${countText(before.n)}`, before && isShown(metric, figure) && isShown(metric, before) && changeText(unit, figure.value, before.value)].filter(Boolean).join(" · ")}</span>
     </p>
-    <p class="note"><${Link} to=${{ screen: "views", more: {} }}>The views behind it<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>
+    ${before && html`<p class="note" id="compared">Before: ${rangeText({ from_ms: data.compared.about.range.from_ms, to_ms: data.compared.about.range.to_ms }, place.value.tz)}</p>`}
+    <p class="note links"><${Link} to=${{ screen: "views", more: {} }}>The views behind it<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>
     ${figure.n > 0 && !isShown(metric, figure) && html`<p class="note">Not shown below ${viewsMin(metric)} views.</p>`}
     ${!data.about.has_hot_rows && html`<p class="notice" role="status">Views of the last minutes may be missing: there are too many to read one by one.</p>`}`;
   }} />`;

@@ -33,7 +33,9 @@ function Drawn({ story, done }) {
   const { tz } = place.value;
   const path = `/v1/alerts/incidents/${incident.id}`;
   const lasted = durationText((incident.closed_ms ?? now_ms.value) - incident.opened_ms);
+  const isMuted = incident.muted_until_ms > now_ms.value;
   return html`<section aria-labelledby="incident-title">
+    <p><${Link} to=${{ screen: "alerts", more: {} }}>All incidents<//></p>
     <div class="section-head"><h2 id="incident-title">${event.rule_name} · ${incident.customer}</h2>
       <p class="note" id="incident-state">${incident.closed_ms ? `over, lasted ${lasted}` : `open for ${lasted}`} · ${event.severity}</p></div>
     <ul class="facts" id="incident-facts">
@@ -42,12 +44,12 @@ function Drawn({ story, done }) {
       ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
         ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>
-      <li><span class="note">Messages</span><b>${incident.muted_until_ms > now_ms.value ? `muted by ${incident.muted_by}` : "on"}</b>
-        ${incident.muted_until_ms > now_ms.value && html`<span class="note">until ${momentText(incident.muted_until_ms, tz)}</span>`}</li>
+      <li><span class="note">Messages</span><b>${isMuted ? `muted by ${incident.muted_by}` : "on"}</b>
+        ${isMuted && html`<span class="note">until ${momentText(incident.muted_until_ms, tz)}</span>`}</li>
     </ul>
     <p><${Act} title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />
-      <${Act} title="Mute for a day" act=${() => change("POST", `${path}/mute`, { hours: 24 })} done=${done} />
-      <${Act} title="Messages again" act=${() => change("POST", `${path}/mute`, { hours: 0 })} done=${done} /></p>
+      ${!isMuted && html`<${Act} title="Mute for a day" act=${() => change("POST", `${path}/mute`, { hours: 24 })} done=${done} />`}
+      ${isMuted && html`<${Act} title="Messages again" act=${() => change("POST", `${path}/mute`, { hours: 0 })} done=${done} />`}</p>
   </section>
   <${Course} incident=${incident} />
   <${Found} incident=${incident} />

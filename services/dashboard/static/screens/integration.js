@@ -6,7 +6,7 @@ import { adviceOf, missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../
 import { countText, shareText } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
 import { Answered, now_ms, useFetched, useQuestion } from "../parts/asking.js";
-import { Controls } from "../parts/controls.js";
+import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { go, Link, place } from "../parts/place.js";

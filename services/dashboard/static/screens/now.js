@@ -9,7 +9,8 @@ import { MINUTE_MS } from "../core/ranges.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { MixedClients } from "../parts/clients.js";
-import { Controls } from "../parts/controls.js";
+import { Controls } from "../parts/narrowing/controls.js";
+import { Freshness } from "../parts/narrowing/freshness.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/incidents.js";
@@ -17,7 +18,7 @@ import { capital, metricOf, seen, titleOf } from "../parts/known.js";
 import { Spark, Status, useLive } from "../parts/live.js";
 import { WorldMap } from "../parts/map.js";
 import { go, Link, place } from "../parts/place.js";
-import { SUSPECTED, Suspects } from "../parts/suspects.js";
+import { AllSuspects } from "../parts/suspects.js";
 import { classOf } from "../parts/thresholds.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
@@ -32,12 +33,12 @@ export default function Now() {
     <${Controls} hasRange=${false} />
     <${RecentIncidents} />
     <section aria-labelledby="now-title">
-      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">What is counted is of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
+      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
       ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
     </section>
-    ${SUSPECTED.map((metric) => html`<${Suspects} key=${metric} metric=${metric} within=${lastHour()} isQuiet />`)}
+    <${AllSuspects} within=${lastHour()} />
     <${Finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
     ${picture?.slices && html`<${Slices} picture=${picture} />`}
@@ -109,6 +110,7 @@ function Finished() {
   const found = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
   return html`<section aria-labelledby="finished-title">
     <div class="section-head"><h2 id="finished-title">Views that finished in the last hour</h2></div>
+    <${Freshness} isNow />
     <${Answered} of=${found} height=${92} draw=${(/** @type {any} */ data) => html`
       <ul class="facts" id="finished">
         ${FINISHED.map((name) => html`<${Fact} key=${name} name=${name} figure=${data.metrics[name]} before=${data.compared?.metrics[name]} />`)}

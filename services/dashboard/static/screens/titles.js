@@ -3,11 +3,12 @@
 
 import { changeText, countText, durationText, NONE, valueText } from "../core/format.js";
 import { isShown } from "../core/figures.js";
-import { momentText } from "../core/ranges.js";
+import { comparedFrom, momentText } from "../core/ranges.js";
 import { linesOf } from "../core/series.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
-import { Controls } from "../parts/controls.js";
+import { Compare } from "../parts/narrowing/compare.js";
+import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/known.js";
@@ -24,14 +25,14 @@ export default function Titles() {
 
 function List() {
   const { more } = place.value;
-  const { sort = "viewers", order = "", compare = "", views_min = "" } = more;
+  const { sort = "viewers", order = "", views_min = "" } = more;
+  const compare = comparedFrom(more.compare ?? "", place.value, Date.now());
   const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min }, 30_000);
   const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
     <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button></th>`;
   return html`
     <div class="controls" role="region" aria-label="What is shown">
-      <label class="pick">Compare <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}>
-        <option value="">with nothing</option><option value="previous">with the range before</option></select></label>
+      <${Compare} value=${more.compare ?? ""} />
       <label class="pick">At least <${Field} id="views-min" type="number" min="0" value=${views_min} size="6" onChange=${(/** @type {any} */ e) => go({ more: { views_min: e.target.value } })} /> views</label>
     </div>
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
@@ -78,8 +79,7 @@ function Drawn({ data }) {
   const zoom = (/** @type {number} */ a, /** @type {number} */ b) => go({ from: String(a), to: String(b), range: "" });
   return html`
     <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
-    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}
-      · <${Link} to=${{ screen: "views", filters: [JSON.stringify({ dimension: "video_id", in: [data.video_id] })], more: {} }}>its views<//></p>
+    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")} · <${Link} to=${{ screen: "views", filters: [JSON.stringify({ dimension: "video_id", in: [data.video_id] })], more: {} }}>its views<//></p>
     <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} />
     <h3>Quality</h3>

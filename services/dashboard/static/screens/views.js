@@ -7,7 +7,7 @@ import { holds } from "../core/filters.js";
 import { countText } from "../core/format.js";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fields.js";
 import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/asking.js";
-import { Controls } from "../parts/controls.js";
+import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
@@ -80,6 +80,9 @@ function Columns({ columns }) {
   </details>`;
 }
 
+/** Of an id what tells it from others; all of it is its tooltip. @param {string} id */
+const shortened = (id) => (id.length > 14 ? `${id.slice(0, 12)}…` : id);
+
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
 const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
 
@@ -121,8 +124,8 @@ function Rows({ id, rows, columns, sort = "", order = "", sortBy }) {
     <table id=${id}>
       <thead><tr><th scope="col">View</th>${columns.map(head)}</tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${`${row.customer_id}/${row.view_id}/${row.day}`}>
-        <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }}>${row.view_id.length > 18 ? `${row.view_id.slice(0, 16)}…` : row.view_id}<//></th>
-        ${columns.map((name) => html`<td class=${isNumber(name) ? "" : "text"}>${fieldText(name, row[name], place.value.tz)}</td>`)}
+        <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }} title=${row.view_id}>${shortened(row.view_id)}<//></th>
+        ${columns.map((name) => html`<td class=${isNumber(name) ? "" : "text"} title=${name === "viewer" ? row[name] : undefined}>${name === "viewer" ? shortened(fieldText(name, row[name], place.value.tz)) : fieldText(name, row[name], place.value.tz)}</td>`)}
       </tr>`)}</tbody>
     </table>
   </div>`;

@@ -3,14 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, chipText, filterOf, holds, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
+import { chipOf, either, filterOf, filterText, holds, inverted, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
 import { interval, isShown, levelOf, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
+import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place.js";
-import { HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
+import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
@@ -68,8 +69,8 @@ test("a range up to now ends with a whole minute or hour, and has its whole leng
 test("a click narrows a dimension to one value, and leaves what is excluded", () => {
   const before = [filterOf("cdn", ["akamai"]), filterOf("cdn", ["bad"], true), filterOf("country", ["DE"])];
   assert.deepEqual(narrowed(before, "cdn", "fastly"), [before[1], before[2], filterOf("cdn", ["fastly"])]);
-  assert.equal(chipText(chipOf(filterOf("cdn", ["a", null], true)), (name) => name.toUpperCase()), "CDN is not a or (unknown)");
-  assert.equal(chipText(chipOf('{"or":[]}'), String), '{"or":[]}');
+  assert.equal(filterText(filterOf("cdn", ["a", null], true), (name) => name.toUpperCase()), "CDN is not a or (unknown)");
+  assert.equal(filterText("no json", String), "no json");
   assert.equal(liveSlice([filterOf("cdn", ["fastly"])]), "cdn=fastly");
   assert.equal(liveSlice([filterOf("cdn", [null])]), "cdn=(unknown)");
   assert.equal(liveSlice([filterOf("cdn", ["fastly"]), filterOf("country", ["DE"])]), "cdn,country=fastly\u001fDE");
@@ -226,7 +227,7 @@ test("charts beside each other have one scale", () => {
   assert.equal(topOf([line(null)]), 0);
 });
 
-test("open views are within the plain filters of the page", () => {
+test("open views are within the filters of the page", () => {
   const row = { cdn: "fastly", asn: 3320, country: null, custom: { team: "a" } };
   const cases = [
     [filterOf("cdn", ["fastly", "akamai"]), true],
@@ -237,8 +238,9 @@ test("open views are within the plain filters of the page", () => {
     [filterOf("country", [null], true), false],
     [filterOf("custom.team", ["a"]), true],
     [filterOf("custom.team", ["b"]), false],
-    // What is not plain is not judged here.
-    ['{"or": []}', true],
+    // What only the API understands is not judged here.
+    ['{"near": "DE"}', true],
+    ["no json", true],
   ];
   for (const [text, isWithin] of cases) assert.equal(holds([text], row), isWithin, text);
   assert.equal(holds([filterOf("cdn", ["fastly"]), filterOf("asn", ["1"])], row), false);
@@ -249,4 +251,43 @@ test("an axis has whole numbers of what is counted, and no zeros behind a point"
   assert.deepEqual([0, 0.005, 0.25, 1].map((value) => axisText("fraction", value)), ["0%", "0.50%", "25%", "100%"]);
   assert.deepEqual([0, 500, 1_500, 2_000].map((value) => axisText("ms", value)), ["0 ms", "500 ms", "1.50 s", "2 s"]);
   assert.deepEqual([0, 2e6, 2_500_000].map((value) => axisText("bps", value)), ["0 Mbps", "2 Mbps", "2.50 Mbps"]);
+});
+
+test("filters are turned round and given alternatives, and are read as what they say", () => {
+  const fastly = filterOf("cdn", ["fastly"]);
+  const either_ = either(either(fastly, filterOf("country", ["DE", "FR"], true)), filterOf("asn", [null]));
+  assert.equal(filterText(either_, String), "cdn is fastly or country is not DE or FR or asn is (unknown)");
+  assert.equal(filterText(inverted(either_), String), "not (cdn is fastly or country is not DE or FR or asn is (unknown))");
+  assert.equal(inverted(inverted(either_)), either_);
+  assert.equal(filterText(either(inverted(either_), fastly), String), "not (cdn is fastly or country is not DE or FR or asn is (unknown)) or cdn is fastly");
+  const nested = JSON.stringify({ and: [{ or: [JSON.parse(fastly), { dimension: "error_code", contains: "Net" }] }, { number: "startup_ms", at_least: 5000 }] });
+  assert.equal(filterText(nested, String), "(cdn is fastly or error_code contains Net) and startup_ms is at least 5000");
+  const rows = [{ cdn: "fastly", country: "DE" }, { cdn: "akamai", country: "DE", asn: 1 }, { cdn: "akamai", country: "US", asn: 1 }, { cdn: "akamai", country: "DE" }];
+  assert.deepEqual(rows.map((row) => holds([either_], row)), [true, false, true, true]);
+  assert.deepEqual(rows.map((row) => holds([inverted(either_)], row)), [false, true, false, false]);
+  assert.deepEqual([{ cdn: "fastly", startup_ms: 4999 }, { error_code: "a net b", startup_ms: 5000 }, { cdn: "fastly" }].map((row) => holds([nested], row)), [false, true, false]);
+});
+
+test("a range is compared with one before it, with days before by the calendar, or with any other", () => {
+  const summer = { range: "", from: "2026-03-30T12:00", to: "2026-03-30T18:00", tz: "Europe/Berlin" };
+  assert.equal(comparedFrom("", summer, 0), "");
+  assert.equal(comparedFrom("previous", summer, 0), "previous");
+  // The clocks changed on the 29th: noon stays noon.
+  assert.equal(comparedFrom("day", summer, 0), String(msOf("2026-03-29T12:00", summer.tz)));
+  assert.equal(comparedFrom("week", summer, 0), String(msOf("2026-03-23T12:00", summer.tz)));
+  assert.equal(comparedFrom("2026-01-01T00:00", summer, 0), String(Date.UTC(2025, 11, 31, 23)));
+  assert.equal(comparedFrom("nonsense", summer, 0), "");
+  const moving = { range: "24h", from: "", to: "", tz: "UTC" };
+  assert.equal(comparedFrom("day", moving, 10 * DAY_MS), String(10 * DAY_MS + HOUR_MS - 2 * DAY_MS));
+});
+
+test("how new finished views are is said, and said loudly once they are old", () => {
+  const at = Date.UTC(2026, 10, 26, 15, 0, 5);
+  const of = (more) => freshnessOf({ as_of_ms: at, until_ms: null, now_ms: at + 3_000, tz: "UTC", ...more });
+  assert.deepEqual(of({}), { isOld: false, text: "Finished views up to 26 Nov, 15:00:05" });
+  const old = of({ now_ms: at + OLD_MS });
+  assert.equal(old.isOld, true);
+  assert.match(old.text, /^Finished views are as of 26 Nov, 15:00:05, 2 min ago\./);
+  assert.equal(of({ until_ms: at }), null);
+  assert.equal(of({ as_of_ms: null }), null);
 });

@@ -19,7 +19,7 @@ export default function Environments() {
   return html`${wrong}
     ${may("manage") && html`<form class="pick" onSubmit=${make}>
       <label>Name <input name="name" maxlength="200" required /></label>
-      ${session.value?.operates && html`<label>Id <input name="id" maxlength="64" pattern="[A-Za-z0-9_\\-]+" placeholder="chosen" /></label>`}
+      ${session.value?.operates && html`<label>Id <input name="id" maxlength="64" pattern="[A-Za-z0-9_\\-]+" placeholder="chosen for you" /></label>`}
       <button type="submit">Make an environment</button></form>`}
     <${Answered} of=${found} draw=${(/** @type {any} */ data) => (data.customers.length === 0 ? html`<p class="empty">No environment is listed: every customer that no other organisation owns is yours.</p>` : html`<${Table} label="Environments" heads=${["Id", "Name", "Since"]}>${data.customers.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row"><${Link} to=${{ more: { ...more, of: one.id } }}>${one.id}<//></th><td>${one.name}</td><td>${when(one.created_ms)}</td></tr>`)}<//>`)} />
     <h3>Write keys</h3>

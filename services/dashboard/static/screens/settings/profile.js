@@ -33,7 +33,7 @@ export default function Profile() {
     <h3>Second factor</h3>
     ${data.has_second_factor ? html`<p>Logins ask for a code; ${data.recovery_codes} recovery codes are left.</p>
       <form class="pick" onSubmit=${(/** @type {Event} */ event) => act("POST", "/v1/profile/second-factor/end", { present: given(event).present })}>${present}<button type="submit">End it</button></form>`
-      : html`<form class="pick" onSubmit=${begin}>${data.has_password && present}<button type="submit">Begin a second factor</button></form>`}
+      : html`<form class="pick" onSubmit=${begin}>${data.has_password && present}<button type="submit">Set up a second factor</button></form>`}
     ${begun.value?.secret && html`<p class="notice">Give this secret to an app that makes codes: <code id="secret">${begun.value.secret}</code> (<a href=${begun.value.address}>open in an app</a>)</p>
       <form class="pick" onSubmit=${confirmed}><label>Code <input name="code" inputmode="numeric" maxlength="7" required /></label><button type="submit">Confirm</button></form>`}
     ${begun.value?.codes && html`<${Once} title="Recovery codes: each works once instead of a code." text=${begun.value.codes.join(" ")} />`}`;

@@ -1,0 +1,100 @@
+// @ts-check
+// What every screen is narrowed by: customer, range with its zone, and filters as chips.
+
+import { narrowed } from "../../core/filters.js";
+import { LENGTHS, localText, msOf, resolved } from "../../core/ranges.js";
+import { isZone } from "../../core/place.js";
+import { Field } from "../field.js";
+import { Filters } from "./filters.js";
+import { Freshness } from "./freshness.js";
+import { html } from "../html.js";
+import { customers } from "../known.js";
+import { go, place } from "../place.js";
+
+const ZONES = Intl.supportedValuesOf ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC"];
+/** More are typed with suggestions instead of chosen from a list. */
+const LISTED_MAX = 40;
+/** While a year is typed, 2026 is 2, 20 and 202 first. */
+const EARLIEST = "1970-01-01T00:00";
+
+export function Controls({ hasRange = true }) {
+  return html`<div class="controls" role="region" aria-label="Customer, range and filters">
+    <${Customer} />
+    ${hasRange && html`<${Range} />`}
+    <${Zone} />
+    <${Filters} />
+  </div>
+  ${hasRange && html`<${Freshness} />`}`;
+}
+
+function Customer() {
+  const { customer } = place.value;
+  const known = [...new Set([...customers.value, ...(customer === "*" ? [] : [customer])])].sort();
+  if (known.length > LISTED_MAX) return html`<${LongCustomer} known=${known} />`;
+  return html`<label class="pick">Customer
+    <select id="customer" value=${customer} onChange=${(/** @type {any} */ e) => go({ customer: e.target.value })}>
+      <option value="*">All customers</option>
+      ${known.map((name) => html`<option value=${name}>${name}</option>`)}
+    </select>
+  </label>`;
+}
+
+/** @param {{known: string[]}} props */
+function LongCustomer({ known }) {
+  const { customer } = place.value;
+  const choose = (/** @type {any} */ event) => go({ customer: event.target.value.trim() || "*" });
+  return html`<label class="pick">Customer
+    <${Field} id="customer" list="customers" value=${customer === "*" ? "" : customer} placeholder="All customers" size="18" maxlength="64" onChange=${choose} autocomplete="off" />
+    <datalist id="customers">${known.map((name) => html`<option value=${name} />`)}</datalist>
+  </label>`;
+}
+
+function Range() {
+  const { range } = place.value;
+  const choose = (/** @type {any} */ event) => {
+    if (event.target.value !== "own") return go({ range: event.target.value });
+    const found = resolved(place.value, Date.now());
+    if (!found) return undefined;
+    const { tz } = place.value;
+    return go({ range: "", from: localText(found.from_ms, tz), to: localText(found.to_ms, tz) });
+  };
+  return html`<span class="range">
+    <label class="pick">Range
+      <select id="range" value=${range || "own"} onChange=${choose}>
+        ${Object.entries(LENGTHS).map(([name, { title }]) => html`<option value=${name}>${title}</option>`)}
+        <option value="own">From … to …</option>
+      </select>
+    </label>
+    ${!range && html`<${Moment} name="from" title="from" /><${Moment} name="to" title="to" />`}
+  </span>`;
+}
+
+/** @param {{name: "from" | "to", title: string}} props */
+function Moment({ name, title }) {
+  const { tz } = place.value;
+  const at_ms = msOf(place.value[name], tz);
+  const choose = (/** @type {any} */ event) => event.target.value && event.target.validity.valid && go({ [name]: event.target.value, range: "" });
+  return html`<label class="pick">${title}
+    <${Field} type="datetime-local" id=${name} min=${EARLIEST} value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${choose} />
+  </label>`;
+}
+
+function Zone() {
+  const { tz } = place.value;
+  const choose = (/** @type {any} */ event) => {
+    if (isZone(event.target.value)) go({ tz: event.target.value });
+    else event.target.value = tz;
+  };
+  return html`<label class="pick">Time zone
+    <${Field} id="tz" list="zones" value=${tz} size="16" onChange=${choose} autocomplete="off" spellcheck=${false} />
+    <datalist id="zones">${ZONES.map((name) => html`<option value=${name} />`)}</datalist>
+  </label>`;
+}
+
+/**
+ * Narrows the place to one value of a dimension.
+ * @param {string} dimension
+ * @param {string | null} value
+ */
+export const narrowTo = (dimension, value) =>
+  dimension === "customer" && value !== null ? { customer: value } : { filters: narrowed(place.value.filters, dimension, value) };

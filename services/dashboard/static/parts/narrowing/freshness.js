@@ -1,0 +1,17 @@
+// @ts-check
+// How new the finished views are that the figures of a screen rest on: said always, and louder once they are old.
+
+import { freshnessOf } from "../../core/freshness.js";
+import { resolved } from "../../core/ranges.js";
+import { counted, now_ms } from "../asking.js";
+import { html } from "../html.js";
+import { place } from "../place.js";
+
+/** @param {{isNow?: boolean}} props - `isNow`: what is shown goes up to now, whatever the place's range. */
+export function Freshness({ isNow = false }) {
+  const { as_of_ms, ahead_ms } = counted.value;
+  const range = isNow ? null : resolved(place.value, now_ms.value);
+  const found = freshnessOf({ as_of_ms, until_ms: range?.to_ms ?? null, now_ms: now_ms.value - ahead_ms, tz: place.value.tz });
+  if (!found) return null;
+  return html`<p class=${found.isOld ? "notice" : "note"} id="freshness" role=${found.isOld ? "status" : undefined}>${found.text}</p>`;
+}
