@@ -55,7 +55,7 @@ class LimitsRoutes:
         except PostgresAway:
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:
-            detail = "Every key is let in without limits of its own, or DASHBOARD_CUSTOMERS_DSN names another database than collectors read."
+            detail = "Collectors let every key in, or DASHBOARD_CUSTOMERS_DSN names another database than they read."
             return problem_response(Problem(404, "There is no table of customers", "customers-off", detail))
         except QueryRefused:
             return problem_response(Problem(503, "Postgres refuses the query", "refused"))

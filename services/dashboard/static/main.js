@@ -33,6 +33,10 @@ function Page() {
       },
     );
   }, [name]);
+  useEffect(() => {
+    // On a phone the screens are a row that scrolls.
+    document.querySelector("header nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [name]);
   const Found = loaded.get(name);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
