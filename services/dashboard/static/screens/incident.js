@@ -71,7 +71,9 @@ function Views({ incident }) {
   const where = { ...place.value, customer: incident.customer, range: "", from: localText(incident.opened_ms - 60_000, tz), to: localText(Math.max(to_ms, incident.opened_ms) + 60_000, tz), filters: filtersOf(event.slices[0]?.slice ?? {}) };
   const found = useFetched(`incident views ${incident.id} ${to_ms}`, () => addressFor("/v1/overall", where, { metrics: "views,playback_failures" }));
   const figures = found.data?.metrics;
-  return html`<li id="incident-views"><span class="note">Views that finished there</span><b>${figures ? countText(figures.views.value) : "…"}</b>
+  const { customer, range, from, to, filters } = where;
+  const views = { customer, range, from, to, filters };
+  return html`<li id="incident-views"><span class="note">Views that finished there</span><b>${figures ? html`<${Link} to=${{ screen: "views", ...views, more: {} }} title="the views behind it">${countText(figures.views.value)}<//>` : "…"}</b>
     ${figures?.playback_failures && html`<span class="note">${countText(figures.playback_failures.value)} failed</span>`}</li>`;
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
+import { narrowed } from "../core/filters.js";
 import { changeText, countText, durationText, NONE, valueText } from "../core/format.js";
 import { isShown } from "../core/figures.js";
 import { comparedFrom, momentText } from "../core/ranges.js";
@@ -45,6 +46,9 @@ function List() {
     </section>`;
 }
 
+/** The place of a title's views, under the filters of this place too. @param {string} video */
+const viewsOf = (video) => ({ screen: "views", filters: narrowed(place.value.filters, "video_id", video), more: {} });
+
 /** @param {{one: any, isCompared: boolean}} props */
 function Row({ one, isCompared }) {
   const before = one.compared?.rebuffer_fraction;
@@ -52,7 +56,7 @@ function Row({ one, isCompared }) {
     <th scope="row"><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
-      return html`<td class=${classOf(name, figure)}>${isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
+      return html`<td class=${classOf(name, figure)}>${name === "views" ? html`<${Link} to=${viewsOf(one.video_id)} title="the views behind it">${countText(figure.value)}<//>` : isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
     })}
     ${isCompared && html`<td>${before ? html`${valueText("fraction", before.value)} <span class="note">n ${countText(before.n)}</span>` : NONE}</td>
       <td>${changeText("fraction", one.metrics.rebuffer_fraction?.value, before?.value) ?? NONE}</td>`}
@@ -79,7 +83,7 @@ function Drawn({ data }) {
   const zoom = (/** @type {number} */ a, /** @type {number} */ b) => go({ from: String(a), to: String(b), range: "" });
   return html`
     <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
-    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")} · <${Link} to=${{ screen: "views", filters: [JSON.stringify({ dimension: "video_id", in: [data.video_id] })], more: {} }}>its views<//></p>
+    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")} · <${Link} to=${viewsOf(data.video_id)}>its views<//></p>
     <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} />
     <h3>Quality</h3>
