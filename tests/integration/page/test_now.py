@@ -23,7 +23,7 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     suspect = page.locator(".suspects[data-metric=rebuffer_fraction] tbody tr").first
     expect(suspect).to_contain_text("CDN fastly", timeout=SOON_MS)
     expect(suspect).to_contain_text("Player version 2.4.0")
-    suspect.get_by_role("link").click()
+    suspect.locator("th").get_by_role("link").click()
     chips = page.locator(".chip").all_inner_texts()
     assert {"CDN is fastly", "Player version is 2.4.0"} <= {chip.split("\n")[0].strip(" ×") for chip in chips}
     named = {key: value for key, value in INCIDENT.items() if any(str(value) in chip for chip in chips)}
@@ -33,6 +33,11 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     shown = number(fact.locator("b").inner_text())
     assert shown == pytest.approx(FIGURES["rebuffer_fraction"](cohort), rel=0.006)
     # One CDN, by one click on its slice, and back.
+    page.go_back()
+    # The suspect's figure over time: the same metric, cohort and hour.
+    suspect.locator("td").first.get_by_role("link").click()
+    expect(page.locator("#overall")).to_contain_text(f"n {len(cohort)}", timeout=SOON_MS)
+    expect(page.locator("#metric")).to_have_value("rebuffer_fraction")
     page.go_back()
     fastly.get_by_role("link", name="fastly").click()
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
@@ -57,7 +62,7 @@ def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(se
         shown = number(cell.inner_text())
         assert shown == pytest.approx(FIGURES["playback_failure_fraction"](of), rel=0.01)
     expect(table.locator("thead th")).to_have_count(4)
-    suspect.get_by_role("link").click()
+    suspect.locator("th").get_by_role("link").click()
     expect(seen.page.locator(".chip")).to_have_count(3, timeout=SOON_MS)
 
 

@@ -29,6 +29,9 @@ export function durationText(ms) {
 /** @param {number | null | undefined} bps */
 export const bitrateText = (bps) => (bps === null || bps === undefined ? NONE : `${two.format(bps / 1e6)} Mbps`);
 
+/** Of an id what tells it from others, for a column; all of it belongs into a tooltip. @param {string} id */
+export const shortened = (id) => (id.length > 14 ? `${id.slice(0, 12)}…` : id);
+
 /**
  * A figure in its unit, as `/v1/metrics` names it.
  * @param {string} unit

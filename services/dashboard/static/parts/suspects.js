@@ -33,20 +33,20 @@ function Table({ data }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
       <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
-      <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
+      <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} metric=${data.metric} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
       ${!hasUsual && html`<tfoot><tr><td colspan="4" class="note">The day before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
     </table>
   </div>`;
 }
 
-/** @param {{one: any, unit: string, hasUsual: boolean}} props */
-function Row({ one, unit, hasUsual }) {
+/** Its words narrow this screen; its figure is drawn over time. @param {{one: any, metric: string, unit: string, hasUsual: boolean}} props */
+function Row({ one, metric, unit, hasUsual }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
   const filters = [...place.value.filters, ...one.conditions.map((/** @type {any} */ part) => JSON.stringify({ dimension: part.dimension, in: [part.value] }))];
   const share = unit === "fraction" ? shareText : (/** @type {any} */ value) => valueText(unit, value);
   return html`<tr>
     <th scope="row"><${Link} to=${{ filters }}>${words}<//></th>
-    <td class="is-bad">${share(one.figure.value)} <span class="note">n ${countText(one.figure.n)}</span></td>
+    <td class="is-bad"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", filters, more: { metrics: metric } }} title="over time">${share(one.figure.value)}<//> <span class="note">n ${countText(one.figure.n)}</span></td>
     <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
     ${hasUsual && html`<td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
     <td>${one.factor.toFixed(one.factor < 10 ? 1 : 0)} ×</td>

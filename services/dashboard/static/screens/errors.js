@@ -2,7 +2,7 @@
 // Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
 
 import { narrowed } from "../core/filters.js";
-import { changeText, countText, NONE, shareText } from "../core/format.js";
+import { changeText, countText, NONE, shareText, shortened } from "../core/format.js";
 import { localText, momentText, msOf } from "../core/ranges.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -74,7 +74,7 @@ function Where({ one }) {
     <dl>
       ${Object.entries(one.by).map(([name, values]) => html`<div><dt>${titleOf(name)}</dt><dd>
         ${/** @type {any[]} */ (values).map((each) => html`<${Link} to=${{ filters: narrowed(withCode, name, each.value) }}>${each.value ?? "(unknown)"}<//> <span class="note">${countText(each.views)}</span> `)}</dd></div>`)}
-      <div><dt>Views</dt><dd>${one.samples.map((/** @type {any} */ view) => html`<${Link} to=${{ screen: "view", customer: view.customer_id, more: { view: view.view_id, day: String(view.day) } }}>${view.viewer ?? view.view_id}<//> `)}</dd></div>
+      <div><dt>Views</dt><dd>${one.samples.map((/** @type {any} */ view) => html`<${Link} to=${{ screen: "view", customer: view.customer_id, more: { view: view.view_id, day: String(view.day) } }} title=${view.viewer ?? view.view_id}>${shortened(view.viewer ?? view.view_id)}<//> `)}</dd></div>
     </dl>
   </details>`;
 }

@@ -96,7 +96,7 @@ function Beacons({ address, tz }) {
   return html`<details id="view-beacons" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Beacons behind it</summary>
     ${isOpen.value && html`<${Answered} of=${found} draw=${(/** @type {any} */ data) => html`
       ${!data.beacons.length && html`<p class="note">The warehouse has none yet: beacons reach it about a minute after they came.</p>`}
-      <ol class="beacons">${data.beacons.map((/** @type {any} */ one) => html`<li><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> <code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol>
+      <ol class="beacons">${data.beacons.map((/** @type {any} */ one) => html`<li><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> ${one.beacon && html`<b>${one.beacon.event}</b> `}<code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol>
       ${data.next && html`<p class="note">Only the first are shown; the API has all.</p>`}`} />`}
   </details>`;
 }

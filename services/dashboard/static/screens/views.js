@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { holds } from "../core/filters.js";
-import { countText } from "../core/format.js";
+import { countText, shortened } from "../core/format.js";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fields.js";
 import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -79,9 +79,6 @@ function Columns({ columns }) {
     <div class="checks">${names.map((name) => html`<label><input type="checkbox" checked=${columns.includes(name)} onChange=${() => toggle(name)} /> ${fieldTitle(name) ?? titleOf(name)}</label>`)}</div>
   </details>`;
 }
-
-/** Of an id what tells it from others; all of it is its tooltip. @param {string} id */
-const shortened = (id) => (id.length > 14 ? `${id.slice(0, 12)}…` : id);
 
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
 const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
