@@ -101,7 +101,7 @@ def test_old_figures_say_since_when(seen: Seen, published: psycopg.Connection, s
     published.execute("UPDATE finalizer.fence SET published_at = clock_timestamp() - interval '17 minutes'")
     seen.open(f"{screen}?customer=acme")
     expect(freshness).to_contain_text("17 min ago", timeout=SOON_MS)
-    expect(freshness).to_have_class("notice")
+    expect(freshness).to_have_class("old-figures")
     # The same figures, which are kept, once others' views have come.
     published.execute("UPDATE finalizer.fence SET published_at = clock_timestamp()")
     seen.open(f"{screen}?customer=acme")

@@ -13,5 +13,5 @@ export function Freshness({ isNow = false }) {
   const range = isNow ? null : resolved(place.value, now_ms.value);
   const found = freshnessOf({ as_of_ms, until_ms: range?.to_ms ?? null, now_ms: now_ms.value - ahead_ms, tz: place.value.tz });
   if (!found) return null;
-  return html`<p class=${found.isOld ? "notice" : "note"} id="freshness" role=${found.isOld ? "status" : undefined}>${found.text}</p>`;
+  return html`<p class=${found.isOld ? "old-figures" : "note"} id="freshness" role=${found.isOld ? "status" : undefined}>${found.text}</p>`;
 }
