@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -71,7 +71,16 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process with all its threads and the children it has waited for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = sum(int(field) for field in fields[11:15]) / _TICKS_A_SECOND
-    return own + sum(cpu_seconds(child) for child in _children(pid))
+    return own + _of_children(pid, cpu_seconds)
+
+
+def _of_children(pid: int, figure: Callable[[int], float]) -> float:
+    """The sum over the children; none of one that ends while it is looked at, as a JVM's shell commands do."""
+    total = 0.0
+    for child in _children(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            total += figure(child)
+    return total
 
 
 def _children(pid: int) -> Iterable[int]:
@@ -84,7 +93,7 @@ def _children(pid: int) -> Iterable[int]:
 def rss_bytes(pid: int) -> int:
     """Resident memory of a process and its children."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") + sum(rss_bytes(child) for child in _children(pid))
+    return pages * os.sysconf("SC_PAGE_SIZE") + int(_of_children(pid, rss_bytes))
 
 
 def watch(child: Child, broker: Broker, group: str, ends: dict[int, int], seconds_max: float) -> Drained:
