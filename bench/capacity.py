@@ -17,6 +17,8 @@ _DAY_SECONDS: Final = 86_400
 _MONTH_HOURS: Final = 730
 #: US dollars an hour, and cores: an m7g.large on demand, Linux, us-east-1 (docs/capacity.md names the source).
 _HOST_PRICE, _HOST_CORES = 0.0816, 2
+#: US dollars for a thousand views: the public price of a hosted service (docs/capacity.md names the source).
+_HOSTED_PRICE: Final = 0.65
 
 
 def cores(results: Results) -> list[str]:
@@ -160,6 +162,10 @@ def million(results: Results) -> list[str]:
         (
             f"| price of twice these cores | {dollars:,.0f} USD a month, {dollars / thousands * 100:.2f} US cents for 1,000 views |"
             " the same, a core |"
+        ),
+        (
+            f"| a hosted service's bill at its public price | {thousands * _HOSTED_PRICE:,.0f} USD a month,"
+            f" {_HOSTED_PRICE * 100:.0f} US cents for 1,000 views | |"
         ),
     ]
 
