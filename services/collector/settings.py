@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import pydantic
 
 from services.collector.admission.bounds import BodyLimits, Limits
-from services.collector.http.uploads import UploadLimits
+from services.collector.http.recordings.uploads import UploadLimits
 from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.post import Rules
 from services.collector.intake.sender.customers import ANYBODY, Customer, Customers

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from deploy.local.ports import free_port
 from services.collector.http import app as collector
+from services.collector.http.finishing import Drain
 from services.dashboard import app as dashboard
 from services.processor.catalogue import APPLICATIONS
 from services.processor.runtime.http.hops import PROXIED
@@ -180,7 +181,7 @@ class Nothing:
 
 
 def test_nothing_that_anybody_has_sent_can_be_read_at_a_collector() -> None:
-    app = collector.make_app(Nothing(), Nothing(), collector.Drain())  # type: ignore[arg-type]
+    app = collector.make_app(Nothing(), Nothing(), Drain())  # type: ignore[arg-type]
     reads = {path for method, path in routes_of(app) if method not in {"POST", "OPTIONS"}}
     # The pixel sends a beacon; the last answers that nothing is here.
     assert reads == READ_OF_COLLECTOR | {"/v1/beacons.gif", "/{path}"}

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from services.collector.admission.bounds import Limits
@@ -32,6 +33,7 @@ from services.collector.intake.sender.client import Client, site_of
 from services.collector.intake.sender.customers import Customer, Found, KeyLimits
 from services.collector.sink.records import RECORD_OVERHEAD_BYTES
 from services.rim.telemetry import metrics
+from shared.http.peer import PEERS_REMEMBERED_MAX
 from shared.metrics import (
     COLLECTOR_IN_FLIGHT_BYTES,
     COLLECTOR_LIMITED,
@@ -81,8 +83,10 @@ class Admission:
         Raises `RetryLater` while the address is over its rate of requests or of wasted CPU time.
         """
         now = time.monotonic()
-        self._check_address(max(self._wasted_ms.wait_seconds(address, now), self._requests.wait_seconds(address, now)))
-        self._requests.take_amount(address, 1, now)
+        wasted = self._wasted_ms.wait_seconds(address, now)
+        if wasted:
+            self._check_address(max(wasted, self._requests.wait_seconds(address, now)))
+        self._check_address(self._requests.take_if_free(address, 1, now))
 
     def check_waste(self, address: str) -> None:
         """Raises `RetryLater` if other requests of the address have wasted too much since this one was admitted.
@@ -95,14 +99,9 @@ class Admission:
         """Counts CPU time that a request took beyond what good requests need."""
         self._wasted_ms.take_amount(address, seconds * 1_000, time.monotonic())
 
-    @contextmanager
-    def share(self, parties: tuple[str, ...]) -> Iterator[Share]:
-        """What one request holds of the bytes in flight, given back at its end."""
-        share = Share(self._in_flight, *parties)
-        try:
-            yield share
-        finally:
-            share.give_back()
+    def share(self, parties: tuple[str, ...]) -> Share:
+        """What one request holds of the bytes in flight: a context, at whose end it is given back."""
+        return Share(self._in_flight, *parties)
 
     def hold(self, share: Share, size_bytes: int) -> None:
         """Lets the request hold so many bytes. Raises `RetryLater` where there is no room for them."""
@@ -247,6 +246,7 @@ class Admission:
         return RetryLater("limited", wait)
 
 
+@lru_cache(PEERS_REMEMBERED_MAX)
 def party_of(address: str | None) -> str:
     """The party that an address is."""
     return f"address {site_of(address)}"

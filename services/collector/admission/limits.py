@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from services.collector.customers.usage import Usage
 from services.collector.intake.sender.customers import Customer, KeyLimits
@@ -253,12 +253,20 @@ def _together(parties: tuple[str, ...]) -> str:
 
 
 class Share:
-    """What one request holds of the bytes in flight."""
+    """What one request holds of the bytes in flight, until the end of its context."""
+
+    __slots__ = ("_bytes", "_in_flight", "_parties")
 
     def __init__(self, in_flight: InFlight, *parties: str) -> None:
         self._in_flight = in_flight
         self._parties = parties
         self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.give_back()
 
     def grow_to(self, size_bytes: int) -> bool:
         """Whether there is room for the request to hold so many; it never shrinks."""
@@ -301,7 +309,7 @@ class Slots:
 class AddressRates:
     """A rate for each address: of requests, or of CPU time beyond what good requests need.
 
-    Only the addresses that took something last are remembered; of too many the one whose last request is oldest is forgotten.
+    Only the addresses that asked last are remembered; of too many the one whose last request is oldest is forgotten.
     """
 
     def __init__(self, rate: float, burst_seconds: float) -> None:
@@ -316,6 +324,20 @@ class AddressRates:
 
     def take_amount(self, address: str, amount: float, now_seconds: float) -> None:
         """Counts so much against the address."""
+        bucket = self._newest(address, now_seconds)
+        bucket.wait_seconds(now_seconds)
+        bucket.tokens -= amount
+
+    def take_if_free(self, address: str, amount: float, now_seconds: float) -> float:
+        """0 where so much was counted against the address; else how long until a request of it is read again."""
+        bucket = self._newest(address, now_seconds)
+        wait = bucket.wait_seconds(now_seconds)
+        if not wait:
+            bucket.tokens -= amount
+        return wait
+
+    def _newest(self, address: str, now_seconds: float) -> _Bucket:
+        """The address's bucket, which is now the last that is forgotten."""
         bucket = self._buckets.pop(address, None)
         if bucket is None:
             if len(self._buckets) >= ADDRESSES_REMEMBERED_MAX:
@@ -323,8 +345,7 @@ class AddressRates:
             full = max(1.0, self._rate * self._burst_seconds)
             bucket = _Bucket(self._rate, full, now_seconds, self._burst_seconds)
         self._buckets[address] = bucket
-        bucket.wait_seconds(now_seconds)
-        bucket.tokens -= amount
+        return bucket
 
 
 def _capacity(rate: float) -> float:

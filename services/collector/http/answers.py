@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import orjson
 from aiohttp import web
 
 from services.collector.admission.retry_later import RetryLater
@@ -67,6 +68,13 @@ def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
         assert rejected.place is not None
         answers[rejected.place] = {"status": "rejected", **_why(rejected)}
     return Answer(200, {name: answers})
+
+
+def json_answer(answer: Answer) -> web.Response:
+    """The answer as aiohttp writes it."""
+    return web.Response(
+        body=orjson.dumps(answer.body), status=answer.status, headers=answer.headers, content_type="application/json"
+    )
 
 
 def otlp_retry(retry: RetryLater, content_type: str) -> web.Response:

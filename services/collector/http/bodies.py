@@ -25,7 +25,7 @@ class Bodies:
         self._slow = Slots()
 
     async def read(
-        self, request: web.Request, bytes_max: int, parties: Sequence[str], hold: Callable[[int], None]
+        self, request: web.BaseRequest, bytes_max: int, parties: Sequence[str], hold: Callable[[int], None]
     ) -> tuple[bytes, bool]:
         """The body, at most `bytes_max` bytes of it, and whether that is the whole of it.
 

@@ -143,13 +143,13 @@ class Clients:
         self._agents = Agents()
         threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
-    def address_of(self, request: web.Request) -> str | None:
+    def address_of(self, request: web.BaseRequest) -> str | None:
         """The address of the client that sent `request`."""
         if not self._proxies:
             return request.remote
         return client_address(request.remote, request.headers.getall("X-Forwarded-For", []), self._proxies)
 
-    def of(self, request: web.Request, address: str | None) -> Client:
+    def of(self, request: web.BaseRequest, address: str | None) -> Client:
         """Who sent `request` from this address; software that is not remembered is `NO_AGENT`."""
         headers = request.headers
         user_agent = headers.get("User-Agent")

@@ -6,8 +6,8 @@ Decompressed bytes count as in flight before they are parsed.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -68,8 +68,10 @@ UNPAUSED_SECONDS: Final = 0.02
 _SLEEP_RATIO: Final = 3.0
 _SLICE_SECONDS: Final = 0.001
 
-#: Runs a function: here, or on a thread.
-_Run = Callable[..., Awaitable[Any]]
+#: What a request asks of its customers' rates, and how long it is to be held back.
+_Taken = tuple[Demand | None, float]
+#: Its records, and what of the rejected inputs is among them.
+_Made = tuple[list[Record], list[Rejected]]
 
 
 class Input(NamedTuple):
@@ -93,10 +95,6 @@ class Ready(NamedTuple):
     demand: Demand | None
     wait_seconds: float
     tally: Tally
-
-
-async def _here(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
 
 
 class Pauses:
@@ -130,50 +128,66 @@ class Parsing:
         post, rules = given.post, given.rules
         address = party_of(post.client.address)
         self._admission.check_waste(address)
-        light = inline(post, given.source, rules)
+        light = inline(post, given.source)
         if light is not None:
             if light.unpacked is not None:
                 self._admission.hold(share, len(post.body) + len(light.unpacked))
             try:
-                return await self._parsed(given._replace(post=light), share, _here)
+                return self._parsed(Input(light, *given[1:]), share)
             except TooManyInvalid:
                 pass
         try:
             async with self._turns.turn(customer_of(post, given.source, rules), address):
                 self._admission.check_waste(address)
                 self._admission.hold(share, len(post.body) + unpacked_bytes_max(post, rules))
-                return await self._parsed(given, share, asyncio.to_thread)
+                return await self._parsed_aside(given, share)
         except TooManyWaiting:
             metrics.counter(COLLECTOR_UNSTORED).labels("waiting_turns").inc()
             raise RetryLater("busy") from None
 
-    async def _parsed(self, given: Input, share: Share, run: _Run) -> Ready:
-        post, rules, admission = given.post, given.rules, self._admission
-        parsed, cpu_seconds = await run(self._timed, given)
+    def _parsed(self, given: Input, share: Share) -> Ready:
+        """What the request holds, read here."""
+        parsed, cpu_seconds = self._timed(given, given.post)
+        taken = self._taken(given, parsed, cpu_seconds)
+        return self._ready(given, share, parsed, self._records(given, parsed), taken)
+
+    async def _parsed_aside(self, given: Input, share: Share) -> Ready:
+        """What the request holds, read on a thread."""
+        pausing = msgspec.structs.replace(given.post, pause=Pauses(time.thread_time))
+        parsed, cpu_seconds = await asyncio.to_thread(self._timed, given, pausing)
+        taken = self._taken(given, parsed, cpu_seconds)
+        made = await asyncio.to_thread(self._records, given, parsed)
+        return self._ready(given, share, parsed, made, taken)
+
+    def _timed(self, given: Input, post: Post) -> tuple[ParsedBody, float]:
+        """What the POST holds, and the CPU time in seconds that this thread took for it."""
+        begun = self._cpu_seconds()
+        parsed = with_signatures(given.parse(post, given.rules), post, given.rules)
+        return parsed, self._cpu_seconds() - begun
+
+    def _taken(self, given: Input, parsed: ParsedBody, cpu_seconds: float) -> _Taken:
+        """What the request asks of its customers' rates, and how long it is to be held back. Raises `RetryLater`."""
         self._charge_waste(given, len(parsed.accepted), cpu_seconds)
-        demand = admission.demand_of(parsed, post, rules, cpu_seconds)
-        wait = admission.take_rates(demand, given.patience_seconds)
+        demand = self._admission.demand_of(parsed, given.post, given.rules, cpu_seconds)
+        return demand, self._admission.take_rates(demand, given.patience_seconds)
+
+    def _records(self, given: Input, parsed: ParsedBody) -> _Made:
+        """The records, and what of the rejected inputs is among them."""
         kept: list[Rejected] = []
 
         def keeps(rejected: Rejected) -> bool:
-            is_kept = admission.keeps(rejected, rules)
+            is_kept = self._admission.keeps(rejected, given.rules)
             if is_kept:
                 kept.append(rejected)
             return is_kept
 
-        records = await run(records_of, parsed, post, self._profile, keeps, given.headers)
-        admission.hold(share, len(post.body) + size_of(records))
-        tally = self._tallies.tally(parsed, post, rules) if given.source in _OF_BEACONS else {}
-        return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), demand, wait, tally)
+        return records_of(parsed, given.post, self._profile, keeps, given.headers), kept
 
-    def _timed(self, given: Input) -> tuple[ParsedBody, float]:
-        """What the POST holds, and the CPU time in seconds that this thread took for it."""
-        begun = self._cpu_seconds()
-        post = given.post
-        if post.invalid_max is None:
-            post = msgspec.structs.replace(post, pause=Pauses(time.thread_time))
-        parsed = with_signatures(given.parse(post, given.rules), post, given.rules)
-        return parsed, self._cpu_seconds() - begun
+    def _ready(self, given: Input, share: Share, parsed: ParsedBody, made: _Made, taken: _Taken) -> Ready:
+        post, (records, kept) = given.post, made
+        self._admission.hold(share, len(post.body) + size_of(records))
+        tally = self._tallies.tally(parsed, post, given.rules) if given.source in _OF_BEACONS else {}
+        return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), *taken, tally)
 
     def _charge_waste(self, given: Input, accepted: int, cpu_seconds: float) -> None:
         worth = _REQUEST_SECONDS + accepted * _INPUT_SECONDS[given.source] + len(given.post.body) * _BYTE_SECONDS
@@ -181,9 +195,9 @@ class Parsing:
             self._admission.add_waste(party_of(given.post.client.address), cpu_seconds - worth)
 
 
-def inline(post: Post, source: Source, rules: Rules) -> Post | None:
+def inline(post: Post, source: Source) -> Post | None:
     """The POST, unpacked, where it may be parsed on the event loop."""
-    light = small(post, rules, INLINE_BYTES[source])
+    light = small(post, INLINE_BYTES[source])
     if light is None:
         return None
     data = light.body if light.unpacked is None else light.unpacked

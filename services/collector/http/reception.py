@@ -70,7 +70,7 @@ class Reception:
 
     async def receive(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         parse: Parse,
         source: Source,
         sink: Sink,
@@ -93,7 +93,7 @@ class Reception:
             return await self._store(post, parse, source, sink, share, patient=patient)
 
     async def receive_query(
-        self, request: web.Request, parse: Parse, source: Source, sink: Sink, *, key: str
+        self, request: web.BaseRequest, parse: Parse, source: Source, sink: Sink, *, key: str
     ) -> Outcome:
         """What the query string held, stored. Raises `RetryLater`."""
         client = self._admitted(request)
@@ -143,11 +143,11 @@ class Reception:
         with self._admission.charging(customer_id, size_bytes, self.rules()) as charge:
             yield charge
 
-    def post(self, request: web.Request, *, key: str) -> Post:
+    def post(self, request: web.BaseRequest, *, key: str) -> Post:
         """The request as the intake sees it, without its body. Raises `RetryLater`."""
         return self._post(request, self._admitted(request), b"", key=key)
 
-    def _admitted(self, request: web.Request) -> Client:
+    def _admitted(self, request: web.BaseRequest) -> Client:
         """Who sent the request, as far as the rates by address admit it: looked at before anything else is."""
         address = self._clients.address_of(request)
         self._admission.admit_address(party_of(address))
@@ -163,7 +163,7 @@ class Reception:
 
     def _post(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         client: Client,
         body: bytes,
         *,
@@ -188,6 +188,8 @@ class Reception:
         )
 
 
-def _token_of(request: web.Request) -> str:
+def _token_of(request: web.BaseRequest) -> str:
     # Few customers sign their views, and a query takes long to parse.
+    if "?" not in request.raw_path:
+        return ""
     return request.query.get("token", "")[:TOKEN_CHARS_MAX] if "token=" in request.query_string else ""

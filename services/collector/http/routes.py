@@ -16,6 +16,7 @@ from services.collector.admission.retry_later import RetryLater
 from services.collector.http.answers import (
     STATUSES,
     Answer,
+    json_answer,
     native_answer,
     native_retry,
     otlp_answer,
@@ -57,12 +58,16 @@ class Routes:
 
     async def mux(self, request: web.Request) -> web.Response:
         """mux-embed and the other Mux SDKs: every path without another route. Their XHR accepts only 200 as success."""
+        return await self.mux_refusal(request) or web.Response()
+
+    async def mux_refusal(self, request: web.BaseRequest) -> web.Response | None:
+        """The answer to what is not stored; None: it is stored, and answered 200 without a body."""
         try:
             await self._reception.receive(request, mux.parse_beacons, "mux", self._spooled, patient=True)
         except RetryLater as retry:
             # Never 429: their retries ignore it, and each retry is larger than the last.
             return player_retry(retry, limited=503)
-        return web.Response()
+        return None
 
     async def cmcd(self, request: web.Request) -> web.Response:
         """CMCD event mode: the key is the path's second part."""
@@ -108,13 +113,17 @@ class Routes:
 
     async def native(self, request: web.Request) -> web.Response:
         """Playhead's own format: one beacon or a batch; an answer for each."""
+        return json_answer(await self.native_answer(request))
+
+    async def native_answer(self, request: web.BaseRequest) -> Answer:
+        """The answer to what `native` is asked."""
         try:
             outcome = await self._reception.receive(
                 request, native.parse_beacons, "native", self._sink, key=key_of(request)
             )
         except RetryLater as retry:
-            return _json(native_retry(retry))
-        return _json(native_answer(outcome))
+            return native_retry(retry)
+        return native_answer(outcome)
 
     async def pixel(self, request: web.Request) -> web.Response:
         """One native beacon as a query string, for clients that can only load an image."""
@@ -144,8 +153,8 @@ class Routes:
                 request, api_calls.parse_calls, "api", self._sink, key=key_of(request)
             )
         except RetryLater as retry:
-            return _json(native_retry(retry))
-        return _json(native_answer(outcome, "calls"))
+            return json_answer(native_retry(retry))
+        return json_answer(native_answer(outcome, "calls"))
 
     async def api_calls_schema(self, _: web.Request) -> web.Response:
         """The JSON Schema of API calls."""
@@ -190,18 +199,12 @@ def _reason(outcome: Outcome) -> str | None:
     return outcome.rejected[0].reason if outcome.rejected else None
 
 
-def key_of(request: web.Request) -> str:
+def key_of(request: web.BaseRequest) -> str:
     """The write key that the request's headers or query hold; empty where there is none."""
     authorization = request.headers.get("Authorization", "")
     if authorization[: len(_BEARER)].lower() == _BEARER:
         return authorization[len(_BEARER) :].strip()
     return request.query.get("key", "")
-
-
-def _json(answer: Answer) -> web.Response:
-    return web.Response(
-        body=orjson.dumps(answer.body), status=answer.status, headers=answer.headers, content_type="application/json"
-    )
 
 
 def _dumps(value: Any) -> str:

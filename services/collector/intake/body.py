@@ -55,18 +55,17 @@ def unpacked_bytes_max(post: Post, rules: Rules) -> int:
     return min(rules.body_bytes_max, of_ratio) if is_packed else 0
 
 
-def small(post: Post, rules: Rules, bytes_max: int) -> Post | None:
+def small(post: Post, bytes_max: int) -> Post | None:
     """The POST, unpacked if need be, where its body takes at most so many bytes then; None where it takes more.
 
     `bytes_max` is at most `RATIO_FREE_BYTES`. A body that is broken is small: the parser refuses it.
     """
     if len(post.body) > bytes_max:
         return None if post.whole else post
-    if not unpacked_bytes_max(post, rules):
-        return post
-    unpack = _unpacker(post.body, post.content_encoding.strip().lower())
-    assert unpack is not None
     try:
+        unpack = _unpacker(post.body, post.content_encoding.strip().lower())
+        if unpack is None:
+            return post
         data = unpack(post.body, bytes_max + 1)
     except InvalidInput:
         return post

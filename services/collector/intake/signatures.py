@@ -14,8 +14,10 @@ _DETAIL: Final = "the request has no valid token for this view, and the customer
 
 def with_signatures(parsed: ParsedBody, post: Post, rules: Rules) -> ParsedBody:
     """`parsed` with `signed` set in beacons of customers who have signing keys; what they do not accept is rejected."""
+    if not rules.customers.has_signing_keys:
+        return parsed
     beacons = [one for one in parsed.accepted if isinstance(one, Beacon)]
-    if not rules.customers.has_signing_keys or not beacons:
+    if not beacons:
         return parsed
     known: dict[tuple[str, str], bool] = {}
     rejected_places = {one.place for one in parsed.rejected}

@@ -35,6 +35,7 @@ from services.collector.intake.post import (
 )
 from services.collector.intake.sender.client import sender_of, without_viewer
 from services.collector.intake.values import (
+    WHOLE_MAX,
     check_attrs,
     check_not_sampled,
     checked_sequence,
@@ -167,10 +168,11 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     rejected: list[Rejected] = []
     rejected_places: list[int] = []
     written: Sequence[msgspec.Raw] | None = None
+    pause, read, accept = post.pause, reader.beacon, accepted.append
     for place, event in enumerate(events):
-        post.pause()
+        pause()
         try:
-            accepted.append(reader.beacon(event, place))
+            accept(read(event, place))
         except InvalidInput as invalid:
             if written is None:
                 written = _as_written(body)
@@ -218,6 +220,7 @@ class _Reader:
     def __init__(self, post: Post, rules: Rules, metadata: dict[str, Any], events: list[Any], *, trusted: bool) -> None:
         self._post = post
         self._rules = rules
+        self._attrs_max = rules.attrs_max
         self._trusted = trusted
         self._sent_time_ms = whole(metadata.get("transmission_timestamp"))
         #: Clients without a send time (Roku, Android) may write numbers and flags as text.
@@ -246,7 +249,7 @@ class _Reader:
         if event.__class__ is not dict:
             raise InvalidInput("invalid", "the event is not an object")
         attrs = _full_names.spelled_out(event)
-        if not self._trusted or len(attrs) > self._rules.attrs_max:
+        if not self._trusted or len(attrs) > self._attrs_max:
             check_attrs(attrs, self._rules, values=True)
         pop = attrs.pop
         key = pop("env_key", None) or pop("property_key", None)
@@ -266,8 +269,13 @@ class _Reader:
         event = _CANONICAL.get(source_event) if source_event.__class__ is str else None
         if event is None or event == "error":
             event = _other_event(checked_event(source_event), attrs)
-        seq = checked_sequence(pop("view_sequence_number", None), "view_sequence_number")
-        client_time_ms = checked_time_ms(pop("viewer_time", None), "viewer_time")
+        # Whole numbers need no check but of their size, and nearly all are such.
+        seq = pop("view_sequence_number", None)
+        if seq.__class__ is not int or not 0 <= seq <= WHOLE_MAX:
+            seq = checked_sequence(seq, "view_sequence_number")
+        client_time_ms = pop("viewer_time", None)
+        if client_time_ms.__class__ is not int or not 0 <= client_time_ms <= WHOLE_MAX:
+            client_time_ms = checked_time_ms(client_time_ms, "viewer_time")
         if self._loose:
             _tighten(attrs)
             self._fields["clock_offset_ms"] = self._offsets_ms[place]
@@ -280,8 +288,12 @@ class _Reader:
         fields["source_event"] = source_event
         fields["client_time_ms"] = client_time_ms
         fields["seq"] = seq
-        fields["player_seq"] = promoted_whole(attrs, "player_sequence_number")
-        fields["playhead_ms"] = promoted_whole(attrs, "player_playhead_time")
+        fields["player_seq"] = (
+            promoted_whole(attrs, "player_sequence_number") if "player_sequence_number" in attrs else None
+        )
+        fields["playhead_ms"] = (
+            promoted_whole(attrs, "player_playhead_time") if "player_playhead_time" in attrs else None
+        )
         fields["full_snapshot"] = source_event in _FULL_SNAPSHOTS
         fields["attrs"] = attrs
         return Beacon(**fields)

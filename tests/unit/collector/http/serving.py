@@ -11,14 +11,15 @@ from typing import Any
 import aiohttp
 
 from services.collector.admission.bounds import BodyLimits, Limits
-from services.collector.http.app import Drain, make_app, make_runner
+from services.collector.http.app import make_app, make_runner
 from services.collector.http.clients import Clients
 from services.collector.http.connections import ConnectionLimits
+from services.collector.http.finishing import Drain
 from services.collector.http.listener import Listener
 from services.collector.http.reception import Reception
-from services.collector.http.recording_routes import RecordingRoutes
+from services.collector.http.recordings.routes import RecordingRoutes
+from services.collector.http.recordings.uploads import UploadLimits, Uploads
 from services.collector.http.routes import Routes
-from services.collector.http.uploads import UploadLimits, Uploads
 from services.collector.intake.post import Rules
 from services.collector.received.counting import Counts
 from services.collector.sink.sink import MemorySink

@@ -127,7 +127,7 @@ def test_a_million_items_in_21_kb_packed_take_little_work_and_memory(parser: str
     one = post(packed, key="acme", content_encoding="gzip")
     assert len(packed) <= PACKED_BYTES_MAX
     assert len(unpacked(one, RULES)) >= 2_000_000
-    assert inline(one, SOURCES[parser], RULES) is None
+    assert inline(one, SOURCES[parser]) is None
     assert_bounded(parser, one)
 
 
@@ -155,7 +155,7 @@ def test_no_body_that_is_parsed_on_the_event_loop_takes_much_work_or_memory(pars
     source = SOURCES[parser]
     found = []
     for kind in hostile.PARSERS[parser][1]:
-        one = inline(given(parser, hostile.body(parser, kind, INLINE_BYTES[source])), source, RULES)
+        one = inline(given(parser, hostile.body(parser, kind, INLINE_BYTES[source])), source)
         if one is not None:
             found.append((*cost(parser, one), kind))
     assert max(found)[0] <= CALLS_INLINE_MAX, max(found)
@@ -203,7 +203,7 @@ def test_a_search_of_json_values_finds_none_that_is_worse(unit: str, parser: str
     blanks = template.index(b"  ")
     body = template[:blanks] + value + template[blanks:].lstrip(b" ").removeprefix(b"0")
     assert_bounded(parser, given(parser, body))
-    one = inline(given(parser, body), SOURCES[parser], RULES)
+    one = inline(given(parser, body), SOURCES[parser])
     assert one is None or cost(parser, one)[0] <= CALLS_INLINE_MAX
 
 
@@ -213,7 +213,7 @@ def test_a_search_of_cmcd_records_finds_none_that_is_worse(unit: str, quoted: bo
     begin = 'e=t,sid="s",ts=1795176999000,x=' + ('"' if quoted else "")
     body = (begin + unit * (40_000 // len(unit))).encode()
     assert_bounded("cmcd", given("cmcd", body))
-    one = inline(given("cmcd", body[: INLINE_BYTES["cmcd"]]), "cmcd", RULES)
+    one = inline(given("cmcd", body[: INLINE_BYTES["cmcd"]]), "cmcd")
     assert one is None or cost("cmcd", one)[0] <= CALLS_INLINE_MAX
 
 

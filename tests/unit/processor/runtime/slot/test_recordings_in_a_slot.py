@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from services.collector.http.uploads import UploadLimits, Uploads
+from services.collector.http.recordings.uploads import UploadLimits, Uploads
 from services.collector.intake.recording import Head
 from services.collector.sink.kafka_sink import KafkaSink, producer_config
 from services.processor.applications.recordings.app import application

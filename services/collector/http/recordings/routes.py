@@ -6,8 +6,8 @@ from aiohttp import web
 from services.collector.admission.retry_later import RetryLater
 from services.collector.http.answers import STATUSES, native_retry
 from services.collector.http.reception import Reception
+from services.collector.http.recordings.uploads import Uploads
 from services.collector.http.routes import key_of
-from services.collector.http.uploads import Uploads
 from services.collector.intake.post import InvalidInput
 from services.collector.intake.recording import head_of
 

@@ -1,0 +1,1 @@
+"""Session recordings: uploads that are streamed into Kafka, and their route."""
