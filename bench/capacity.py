@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bench.figures import BROKER, FULL, INTAKE, RATE, RSS, STREAMS, Results
+from bench.figures import BROKER, FULL, INTAKE, RATE, RSS, STREAMS, STREAMS_FULL, Results
 from bench.results import Part
 
 #: What the load test's players send in a POST.
@@ -149,6 +149,7 @@ def million(results: Results) -> list[str]:
             for what, used in ours.items()
         ),
         f"| cores: all | {cores_ours:.0f} | |",
+        *_full_fold(processor, beacons, ours["processing"]),
         (
             f"| memory of processing | {memory.cell('a backlog', 1)} MiB with a million open views |"
             f" {processor.cell(STREAMS, RSS)} MiB with 50,000 |"
@@ -168,6 +169,15 @@ def million(results: Results) -> list[str]:
             f" {_HOSTED_PRICE * 100:.0f} US cents for 1,000 views | |"
         ),
     ]
+
+
+def _full_fold(processor: Part, beacons: float, ours: float) -> list[str]:
+    """The row of the peer that makes the full fold of one client, where a run has it."""
+    try:
+        rate = processor.number(STREAMS_FULL, RATE)
+    except LookupError:
+        return []
+    return [f"| cores: processing, the full fold of one client there | {ours:.2f} | {beacons / rate:.2f} |"]
 
 
 def _post_us(collector: Part) -> tuple[float, float]:

@@ -12,6 +12,8 @@ Results = Mapping[str, Part]
 _PLAYHEAD: Final = "Playhead, reduced fold | 200 ms"
 FULL: Final = "Playhead, video_views, the full fold | 200 ms"
 STREAMS: Final = "Kafka Streams 4.3.1, 64 MiB cache | 200 ms"
+#: The peer of the full fold.
+STREAMS_FULL: Final = "Kafka Streams 4.3.1, no cache, the full fold of one client | 200 ms"
 _QUIX: Final = "Quix Streams 3.28.1 | 200 ms"
 #: Columns of the processor's table.
 RATE, BROKER, RSS = 2, 4, 5

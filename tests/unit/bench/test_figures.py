@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from bench import report, results
+from bench import capacity, report, results
+from bench.figures import FULL, RATE, STREAMS_FULL
 from bench.results import FOLDER, Part, adopt, keep, read
 
 
@@ -43,3 +45,13 @@ def test_a_run_of_this_machine_replaces_the_committed_result_unless_that_is_newe
     newer = (tmp_path / "committed" / "e2e.json").read_text().replace(kept.date, "2999-01-01")
     (tmp_path / "committed" / "e2e.json").write_text(newer)
     assert adopt() == []
+
+
+def test_the_cost_of_a_million_viewers_names_the_peer_of_the_full_fold_where_a_run_has_it() -> None:
+    committed = {file.stem: read(file) for file in FOLDER.glob("*.json")}
+    processor = committed["processor"]
+    row = f"| {STREAMS_FULL} | 50,000 | 1 | 1 | 1 | 1 | 1 |"
+    with_peer = replace(processor, lines=[line for line in processor.lines if STREAMS_FULL not in line] + [row])
+    ours = 1e5 / processor.number(FULL, RATE)
+    lines = capacity.million(committed | {"processor": with_peer})
+    assert f"| cores: processing, the full fold of one client there | {ours:.2f} | 2.00 |" in lines
