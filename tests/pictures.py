@@ -28,6 +28,9 @@ SCREENS: Final = {
     "integration": "integration?customer=acme",
     "settings": "settings?part=tokens",
     "thresholds": "settings?part=thresholds",
+    "people": "settings?part=people",
+    "environments": "settings?part=environments",
+    "audit": "settings?part=audit",
 }
 _WIDTH: Final = 1280
 _PHONE: Final = 390

@@ -6,6 +6,8 @@ from typing import Final
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from deploy.local.paths import PLAYERS
+
 #: In which the page must have caught up; generous, for a busy machine.
 SOON_MS: Final = 30_000
 
@@ -19,6 +21,15 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+def inaccessible(page: Page) -> list[tuple[str, list[str]]]:
+    """What axe finds serious on a page: each rule, and the elements that break it. Frames within it are not looked at."""
+    # By the debugger's protocol, which no content policy holds up.
+    page.evaluate(f"{(PLAYERS / 'axe-core' / 'axe.min.js').read_text()}; undefined")
+    found = page.evaluate("axe.run({resultTypes: ['violations'], iframes: false})")
+    serious = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
+    return [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious]
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from services.dashboard.app import STATIC
 from services.dashboard.replay import Replay
 from shared.topics import Topic
 from tests.integration.brokers import OF_COLLECTOR, topics_of
+from tests.integration.browsing import inaccessible
 from tests.integration.collecting import Collector
 from tests.integration.lookup_slots import TOKEN, LookupSlot
 from tests.integration.slots import wait_until
@@ -109,6 +110,7 @@ def test_a_page_is_recorded_stored_and_replayed(running: tuple[int, LookupSlot])
         assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#status")
         ended = (GREETING, NAME)
         wait_until(lambda: shown_in_replay(page) == ended, f"the replay stands at its end: {ended}")
+        assert inaccessible(page) == []
         page.evaluate("position.value = 0; position.dispatchEvent(new Event('input'))")
         greeting = (
             "document.querySelector('.replayer-wrapper iframe').contentDocument"

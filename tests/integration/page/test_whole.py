@@ -5,9 +5,8 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
-from deploy.local.paths import PLAYERS
 from shared.schemas.alerts.event import AlertEvent
-from tests.integration.browsing import SOON_MS
+from tests.integration.browsing import SOON_MS, inaccessible
 from tests.integration.page.looking import PHONE, SCREENS, TOO_WIDE, ZONE, Seen
 from tests.integration.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
 from tests.unit.query.recounting import DAY_MS
@@ -46,7 +45,6 @@ def test_every_screen_is_accessible_and_fits_a_phone(
     seen: Seen, looked: Looked, incident: AlertEvent, scheme: str
 ) -> None:
     watch_now(looked.installation)
-    axe = (PLAYERS / "axe-core" / "axe.min.js").read_text()
     page = seen.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     for screen in (*SCREENS, f"incident?id={incident.incident_id}"):
@@ -57,26 +55,25 @@ def test_every_screen_is_accessible_and_fits_a_phone(
         # Forms that are folded are checked as well.
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], screen
-        # By the debugger's protocol, which no content policy holds up.
-        page.evaluate(f"{axe}; undefined")
-        found = page.evaluate("axe.run({resultTypes: ['violations']})")
-        serious = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
-        assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious] == [], screen
+        assert inaccessible(page) == [], screen
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen, scheme: str) -> None:
-    axe = (PLAYERS / "axe-core" / "axe.min.js").read_text()
     page = seen.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     for path in ("login", "limits?customer=acme", "partitions", "docs"):
         seen.open(path)
         expect(page.locator("h1").first).to_be_visible(timeout=SOON_MS)
-        page.evaluate(f"{axe}; undefined")
-        found = page.evaluate("axe.run({resultTypes: ['violations']})")
-        serious = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
-        assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious] == [], path
+        if path == "docs":
+            expect(page.locator("#operations article").nth(5)).to_be_visible(timeout=SOON_MS)
+            # All operations are drawn in the same way, and there are a hundred.
+            page.evaluate(
+                "document.querySelectorAll('#operations > *:nth-child(n + 9)').forEach((one) => one.remove())"
+            )
+        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], path
+        assert inaccessible(page) == [], path
 
 
 def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looked) -> None:
