@@ -40,6 +40,7 @@ async function listed() {
 
 function show(replayer, events, absent) {
   const total = replayer.getMetaData().totalTime;
+  replayer.iframe.title = 'The recorded page';
   const missing = absent ? `, ${absent} payloads are missing` : '';
   status.textContent = `${names.session}: ${events.length} events, ${(total / 1000).toFixed(1)} s${missing}`;
   position.max = total;
