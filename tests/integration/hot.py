@@ -1,13 +1,20 @@
-"""What tests of hot rows share: generated views, the truth counted again by DuckDB, and what Postgres has."""
+"""What tests of hot rows share: the service, generated views, the truth counted again by DuckDB, and what Postgres has."""
 
+import os
 import random
+import signal
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import duckdb
 import psycopg
 import pyarrow as pa
 
+from deploy.local.ports import free_port
+from deploy.local.process import Child
 from services.rim.database.view_rows import upsert_views
 from services.serving.rows import newest, row_of
 from shared.codec import VIEW
@@ -18,6 +25,48 @@ from tests.integration.finalizing import HOUR_MS, MORNING_MS, a_view
 
 DAY_MS = 24 * HOUR_MS
 SOURCES = ("mux", "cmcd", "native")
+
+
+#: After so long without a sign of life a process loses its partitions, ms.
+SESSION_MS = 6_000
+
+
+class Service:
+    """A process of the service, and what it says."""
+
+    def __init__(self, bootstrap: str, dsn: str, log_file: Path, **settings: str) -> None:
+        self._admin = f"http://127.0.0.1:{(port := free_port())}"
+        environ = os.environ | {
+            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            "SERVING_POSTGRES_DSN": dsn,
+            "SERVING_SESSION_MS": str(SESSION_MS),
+            "SERVING_LIVE_DAYS": "0",
+            "SERVING_ADMIN_HOST": "127.0.0.1",
+            "SERVING_ADMIN_PORT": str(port),
+            **{f"SERVING_{name.upper()}": value for name, value in settings.items()},
+        }
+        self.child = Child("serving", [sys.executable, "-m", "services.serving"], log_file=log_file, env=environ)
+        self.child.start()
+
+    def is_ready(self) -> bool:
+        try:
+            with urlopen(self._admin + "/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def pause(self) -> None:
+        """Stops the process where it stands."""
+        self.child.signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Lets it go on."""
+        self.child.signal(signal.SIGCONT)
+
+    def figure(self, name: str) -> float:
+        with urlopen(self._admin + "/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"playhead_serving_{name}")))
 
 
 def generated(chance: random.Random, name: str, revision: int = 1, **fields: Any) -> View:

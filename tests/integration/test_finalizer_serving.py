@@ -249,6 +249,16 @@ def test_views_are_restated_by_day_also_to_older_ones_and_those_without_a_row_le
     assert _query(dsn, "SELECT sum(views)::int FROM serving.sums WHERE grain = 'hour'") == [(2,)]
 
 
+def group(one: View, watch_ms: int) -> Group:
+    """What the finalizer counts of an hour with this view alone, by client; of the watch time it says what is given."""
+    figures = dict.fromkeys(MEASURES, 0) | {"views": 1, "watch_ms": watch_ms, "beacons": one.beacon_count}
+    figures["started"] = int(one.startup_ms is not None)
+    startups = [] if one.startup_ms is None else [bucket_of(one.startup_ms)]
+    histograms = [startups, [1] * len(startups), [bucket_of(0)], [1]]
+    start_ms = hour_of(one) * 3_600_000
+    return Group("hour", start_ms, one.customer_id, "source", ["mux"], [*figures.values()], b"", histograms)
+
+
 def test_slices_whose_views_add_up_to_their_rollups_are_read_from_these_and_no_others(
     serving: Serving, dsn: str
 ) -> None:
@@ -262,14 +272,6 @@ def test_slices_whose_views_add_up_to_their_rollups_are_read_from_these_and_no_o
     assert _query(dsn, hot) == [("acme",), ("other",)]
 
     # The finalizer has counted one of them right.
-    def group(one: View, watch_ms: int) -> Group:
-        figures = dict.fromkeys(MEASURES, 0) | {"views": 1, "watch_ms": watch_ms, "beacons": one.beacon_count}
-        figures["started"] = int(one.startup_ms is not None)
-        startups = [] if one.startup_ms is None else [bucket_of(one.startup_ms)]
-        histograms = [startups, [1] * len(startups), [bucket_of(0)], [1]]
-        start_ms = hour_of(one) * 3_600_000
-        return Group("hour", start_ms, one.customer_id, "source", ["mux"], [*figures.values()], b"", histograms)
-
     groups = [group(views[0], 10), group(views[1], 19)]
     serving.publish(Rebuilt(slices, MEASURES, groups), checkpoint_id="c", batch_id=2)
     assert _query(dsn, hot) == [("other",)]
@@ -293,6 +295,25 @@ def test_hours_differ_only_where_the_finalizer_has_published_since_the_rows_came
         serving.publish(Rebuilt([here], MEASURES, []), checkpoint_id="c", batch_id=3)
         assert compare(connection, 0.0) == [(hour_of(one), "acme")]
         assert compare(connection, 600.0) == []
+
+
+def test_hours_whose_rows_came_after_the_finalizer_published_them_are_read_from_rollups_once_they_were_compared(
+    serving: Serving, dsn: str
+) -> None:
+    serving.keep_views(0)
+    right, wrong = a_view("right", watch_ms=10), a_view("wrong", customer="other", watch_ms=20)
+    hot = "SELECT customer_id FROM serving.hot_slices ORDER BY 1"
+    slices = [Slice(hour_of(view), view.customer_id) for view in (right, wrong)]
+    serving.publish(Rebuilt(slices, MEASURES, [group(right, 10), group(wrong, 19)]), checkpoint_id="c", batch_id=1)
+    serving.bring_recent(_rows(right, wrong))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        compare(connection, 0.0)
+        assert _query(dsn, hot) == [("acme",), ("other",)], "not all rows are there yet"
+        connection.execute("UPDATE serving.coverage SET is_whole = true")
+        compare(connection, 600.0)
+        assert _query(dsn, hot) == [("acme",), ("other",)], "others may come"
+        compare(connection, 0.0)
+        assert _query(dsn, hot) == [("other",)]
 
 
 SLOW_SECONDS = 0.4

@@ -3,21 +3,18 @@
 import os
 import random
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from urllib.request import urlopen
 from uuid import uuid4
 
 import psycopg
 import pytest
 
 from deploy.local.broker import Broker
-from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from deploy.local.process import Child, wait_until
+from deploy.local.process import wait_until
 from services.finalizer.serving.database import Serving
 from services.serving.comparing import compare
 from services.serving.repair import repair
@@ -25,7 +22,7 @@ from services.serving.settings import ServingSettings
 from shared import topics
 from shared.schemas.view import View
 from tests.integration.finalizing import Topic, newest
-from tests.integration.hot import generated, kept, recounted
+from tests.integration.hot import Service, generated, kept, recounted
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -35,36 +32,6 @@ SECONDS_MAX = 240.0
 @pytest.fixture(scope="module")
 def broker_topics() -> Iterable[topics.Topic]:
     return (topics.VIEWS,)
-
-
-class Service:
-    """A process of the service, and what it says."""
-
-    def __init__(self, bootstrap: str, dsn: str, log_file: Path, **settings: str) -> None:
-        self._admin = f"http://127.0.0.1:{(port := free_port())}"
-        environ = os.environ | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
-            "SERVING_POSTGRES_DSN": dsn,
-            "SERVING_SESSION_MS": "6000",
-            "SERVING_LIVE_DAYS": "0",
-            "SERVING_ADMIN_HOST": "127.0.0.1",
-            "SERVING_ADMIN_PORT": str(port),
-            **{f"SERVING_{name.upper()}": value for name, value in settings.items()},
-        }
-        self.child = Child("serving", [sys.executable, "-m", "services.serving"], log_file=log_file, env=environ)
-        self.child.start()
-
-    def is_ready(self) -> bool:
-        try:
-            with urlopen(self._admin + "/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    def figure(self, name: str) -> float:
-        with urlopen(self._admin + "/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"playhead_serving_{name}")))
 
 
 class Scene:
