@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-import structlog
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from services.processor.engine.application.application import Application
@@ -23,8 +22,6 @@ from services.processor.runtime.partition.changelog import uncommitted_ends
 from services.processor.runtime.plan import first_partitions
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
-
-log = structlog.get_logger(__name__)
 
 #: Brokers allow 15 minutes by default. The slots' transactions are far shorter: theirs bounds how long readers wait.
 TRANSACTION_MS_MAX: Final = 600_000
@@ -243,9 +240,7 @@ class Source:
         producer.commit_transaction(_COMMIT_SECONDS_MAX)
         self._crash_points.reach("grow_moved")
         rows = sum(row is None for row in leaving.values())
-        done = Moved(self.partition, rows, late_rows, round(time.monotonic() - began, 3))
-        log.info("partition_divided", **done._asdict())
-        return done
+        return Moved(self.partition, rows, late_rows, round(time.monotonic() - began, 3))
 
     def _claim(self, copier: Producer) -> None:
         """Commits with the copier's producer id; it fails when another run has taken that. What it writes, no store has: a deletion
