@@ -161,7 +161,7 @@ class Scene:
         query_port, self._port = free_port(), free_port()
         self._query = start_query(folder, postgres, folder / "warehouse", query_port)
         self._dashboard = start_dashboard(
-            folder, broker, postgres, self._port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
+            folder, broker, postgres.dsn, self._port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
         )
         wait_until(self.installation.is_ready, READY_SECONDS_MAX, "the finalizer lands views")
 
@@ -228,7 +228,7 @@ class Scene:
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             content = json.load(answer)
-        return Counter({group["key"][0]: group["values"]["views"]["value"] for group in content["groups"]})
+        return Counter({group["key"][0]: group["n"] for group in content["groups"]})
 
 
 def run(options: Options, folder: Path) -> Result:
