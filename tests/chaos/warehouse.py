@@ -24,7 +24,7 @@ from typing import Final
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from deploy.local.process import Child, wait_until
+from deploy.local.process import wait_until
 from services.accounts.commands import make_tenant
 from services.accounts.store import schema as accounts_schema
 from services.finalizer.serving.database import Serving
@@ -148,26 +148,31 @@ class Scene:
         self._broker, self._postgres = broker, postgres
         self._chance = random.Random(options.seed)
         self.faults = Counter[str]()
-        accounts_schema.migrate(postgres.dsn)
-        with closing(Serving(postgres.dsn, away_seconds_max=20, stop=threading.Event())) as serving:
-            serving.open()
-            serving.keep_views(0)
         self.installation = Installation(folder, broker.bootstrap, postgres.dsn)
         self._finalizer = self.installation.child("stream")
-        self._finalizer.start()
-        self._serving = [
-            Service(broker.bootstrap, postgres.dsn, folder / f"serving-{n}.log", **_COMPARED) for n in range(2)
-        ]
-        query_port, self._port = free_port(), free_port()
-        self._query = start_query(folder, postgres, folder / "warehouse", query_port)
-        self._dashboard = start_dashboard(
-            folder, broker, postgres.dsn, self._port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
-        )
-        wait_until(self.installation.is_ready, READY_SECONDS_MAX, "the finalizer lands views")
+        self._children = [self._finalizer]
+        self._serving: list[Service] = []
+        self._port = free_port()
 
-    @property
-    def _children(self) -> list[Child]:
-        return [self._finalizer, *(one.child for one in self._serving), self._query, self._dashboard]
+    def begin(self) -> None:
+        """Starts everything. What has started before an error is in `end`."""
+        dsn, folder = self._postgres.dsn, self.installation.folder
+        accounts_schema.migrate(dsn)
+        with closing(Serving(dsn, away_seconds_max=20, stop=threading.Event())) as serving:
+            serving.open()
+            serving.keep_views(0)
+        self._finalizer.start()
+        for number in range(2):
+            service = Service(self._broker.bootstrap, dsn, folder / f"serving-{number}.log", **_COMPARED)
+            self._serving.append(service)
+            self._children.append(service.child)
+        query_port, lookup_port = free_port(), free_port()
+        self._query = start_query(folder, self._postgres, folder / "warehouse", query_port)
+        self._children.append(self._query)
+        query_url = f"http://127.0.0.1:{query_port}"
+        self._dashboard = start_dashboard(folder, self._broker, dsn, self._port, lookup_port, query_url=query_url)
+        self._children.append(self._dashboard)
+        wait_until(self.installation.is_ready, READY_SECONDS_MAX, "the finalizer lands views")
 
     def start(self) -> None:
         """Starts what does not run, as an orchestrator does."""
@@ -246,16 +251,18 @@ def _run(broker: Broker, postgres: Postgres, folder: Path, options: Options) -> 
     scene, sender = Scene(broker, postgres, folder, options), Sender(broker.bootstrap, options)
     chance = random.Random(options.seed)
     try:
+        scene.begin()
         sender.start()
-        for _ in range(options.rounds):
-            for fault in chance.sample(FAULTS, len(FAULTS)):
-                let_pass(chance.uniform(*BETWEEN_SECONDS))
-                scene.inject(fault)
-        sender.stop()
+        try:
+            for _ in range(options.rounds):
+                for fault in chance.sample(FAULTS, len(FAULTS)):
+                    let_pass(chance.uniform(*BETWEEN_SECONDS))
+                    scene.inject(fault)
+        finally:
+            sender.stop()
         truth = newest(sender.sent)
         wrong = _settled(scene, truth)
     finally:
-        sender.stop()
         scene.end()
     return Result(scene.faults, sender.transactions, len(sender.sent), len(truth), wrong)
 
