@@ -91,16 +91,18 @@ def _ask(admin: AdminClient, settings: Settings, missing: list[Topic]) -> dict[s
 def _create(admin: AdminClient, settings: Settings, topic: Topic, answer: Future[None]) -> bool:
     """Whether this process made the topic; False when someone else was faster."""
     deadline = time.monotonic() + BROKER_SECONDS_MAX
+    is_late = False
     while True:
         try:
             answer.result()
         except KafkaException as error:
             problem: KafkaError = error.args[0]
             if problem.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return False
+                # A request that nobody waited for any longer may have been carried out since.
+                return is_late
             # A controller that gets no CPU is late, as one that is starting.
-            is_late = problem.code() == KafkaError._TIMED_OUT
-            if not (is_late or problem.retriable()) or time.monotonic() >= deadline:
+            is_late = is_late or problem.code() == KafkaError._TIMED_OUT
+            if not (problem.code() == KafkaError._TIMED_OUT or problem.retriable()) or time.monotonic() >= deadline:
                 raise TopicsWrong(f"topic {topic.name} cannot be created: {problem.str()}") from error
         else:
             return True
