@@ -43,7 +43,8 @@ def run(
     """Runs all tests; 0 when each passed, at its first attempt where `is_strict`, else at its second one at the latest."""
     cache.unlink(missing_ok=True)
     counting = ("-p", cpu_seconds.__name__) if counts_cpu else ()
-    cpu_seconds.begin()
+    if counts_cpu:
+        cpu_seconds.begin()
     code = subprocess.run([*pytest, "-n", str(workers), *_BY_GROUP, *counting], check=False).returncode
     if counts_cpu:
         print(f"\n{cpu_seconds.report()}", flush=True)
