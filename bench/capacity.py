@@ -165,7 +165,7 @@ def million(results: Results) -> list[str]:
             " the same, a core |"
         ),
         (
-            f"| a hosted service's bill at its public price | {thousands * _HOSTED_PRICE:,.0f} USD a month,"
+            f"| a hosted service's bill at the listed price, unverified | {thousands * _HOSTED_PRICE:,.0f} USD a month,"
             f" {_HOSTED_PRICE * 100:.0f} US cents for 1,000 views | |"
         ),
     ]

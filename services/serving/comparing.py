@@ -7,7 +7,7 @@ import psycopg
 import structlog
 
 from services.rim.telemetry.metrics import gauge
-from services.serving.database import NOT_THERE, connect
+from services.serving.database import NOT_THERE, SETTLE, connect
 from services.serving.settings import ServingSettings
 from shared.metrics import SERVING_DIFFERENT_SLICES, SERVING_HOT_SLICES
 
@@ -35,10 +35,9 @@ DIFFERING: Final = f"""
     ORDER BY d.hour, d.customer_id
 """  # noqa: S608 - SQL of ours
 #: Where rows came after the finalizer had published their hours, as to a reader that was away, nobody else says that both agree.
-_SETTLE: Final = """
-    SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices
-    WHERE changed_at <= now() - %s * interval '1 second' AND (SELECT is_whole FROM serving.coverage)
-"""
+_SETTLE_CLOSED: Final = f"""
+    {SETTLE} WHERE changed_at <= now() - %s * interval '1 second' AND (SELECT is_whole FROM serving.coverage)
+"""  # noqa: S608 - SQL of ours
 
 
 class Comparing:
@@ -76,7 +75,7 @@ def compare(connection: psycopg.Connection, closed_seconds: float) -> list[tuple
 
     Of slices that are the same in both, the rollups are read from now on.
     """
-    connection.execute(_SETTLE, (closed_seconds,))
+    connection.execute(_SETTLE_CLOSED, (closed_seconds,))
     found = connection.execute(DIFFERING, (closed_seconds,)).fetchall()
     (hot,) = connection.execute("SELECT count(*) FROM serving.hot_slices").fetchone() or (0,)
     gauge(SERVING_DIFFERENT_SLICES).set(len(found))

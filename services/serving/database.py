@@ -47,7 +47,8 @@ _FILLED: Final = """
            ))))::bigint
     FROM serving.positions AS p WHERE p.topic_id = %(topic_id)s
 """
-_SETTLE_ALL: Final = "SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices"
+#: Of hot slices that are the same in both, the rollups are read from now on.
+SETTLE: Final = "SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices"
 #: A view counts at most so many hours after the append of its row: its end, by the client's clock, is at most an hour late.
 _HOURS_AFTER_APPEND: Final = 2
 _HOUR_MS: Final = 3_600_000
@@ -157,7 +158,7 @@ class ViewsDatabase:
                 return False
             if first_ms is not None:
                 connection.execute("SELECT serving.keep_from(%s)", (first_ms // _HOUR_MS + _HOURS_AFTER_APPEND,))
-            connection.execute(_SETTLE_ALL)
+            connection.execute(SETTLE)
             connection.execute("UPDATE serving.coverage SET is_whole = true WHERE since_hour IS NOT NULL")
         log.info("filled", topic_id=self._topic_id, raised_to_ms=first_ms)
         return True

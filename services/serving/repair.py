@@ -7,7 +7,7 @@ import structlog
 
 from services.rim.database.view_rows import lock_views
 from services.serving.comparing import compare
-from services.serving.database import connect
+from services.serving.database import SETTLE, connect
 from services.serving.settings import ServingSettings
 
 #: Of no view.
@@ -43,7 +43,7 @@ def repair(settings: ServingSettings, *, refill: bool) -> Iterator[str]:
                 )
             yield "The finalizer counts these in its next round. If they differ after it, rows are missing: repair --refill."
         with connection.transaction():
-            connection.execute("SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices")
+            connection.execute(SETTLE)
 
 
 def _refill(connection: psycopg.Connection) -> Iterator[str]:

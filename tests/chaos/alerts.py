@@ -4,7 +4,6 @@ Customers have incidents whose begin and end are known. Exits 1 and keeps its fo
 topic `alert_events` or at a receiver, or when messages of one come out of order.
 """
 
-import argparse
 import asyncio
 import random
 import sys
@@ -38,7 +37,7 @@ from shared.partitioning import partition_of
 from shared.schemas.live import BUCKET_MS
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, RECEIVED, REJECTED
 from tests.chaos.alerts_verdict import Arrival, Expected, wrong_events, wrong_messages
-from tests.chaos.command import carry_out
+from tests.chaos.command import carry_out_rounds
 from tests.integration.brokers import broker_with_topics
 from tests.integration.feed import committed
 from tests.integration.notifying import notifications
@@ -319,17 +318,13 @@ def _mailed(box: Mailbox) -> list[Arrival]:
 
 def main() -> int:
     """Runs, prints, and says where the logs are when something is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.alerts", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=RESULT_ROUNDS)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    return carry_out(
-        lambda folder: run(Options(given.rounds, given.seed), folder),
-        name="chaos-alerts",
+    return carry_out_rounds(
+        lambda rounds, seed, folder: run(Options(rounds, seed), folder),
+        module="alerts",
+        about=__doc__,
+        rounds=RESULT_ROUNDS,
         title="Alerts: each change notified once through kills",
-        command=f"python -m tests.chaos.alerts --rounds {given.rounds}",
         checked="every change of every incident is in the topic once, and at each receiver under one key, in order",
-        is_kept=given.rounds >= RESULT_ROUNDS,
     )
 
 

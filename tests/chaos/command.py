@@ -1,5 +1,6 @@
 """What the commands of this package do with a run: print it, keep its figures, and keep its folder when something is wrong."""
 
+import argparse
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,28 @@ class Result(Protocol):
 
     def table(self) -> str:
         """The run as a table."""
+
+
+def carry_out_rounds(
+    run: Callable[[int, int, Path], Result], *, module: str, about: str | None, rounds: int, title: str, checked: str
+) -> int:
+    """The command `python -m tests.chaos.MODULE [--rounds N] [--seed N]`. `run` gets rounds, seed and a folder.
+
+    A right run of `rounds` or more, the default, is a result that the documents show.
+    """
+    command = f"python -m tests.chaos.{module}"
+    parser = argparse.ArgumentParser(prog=command, description=about)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    return carry_out(
+        lambda folder: run(given.rounds, given.seed, folder),
+        name=f"chaos-{module}",
+        title=title,
+        command=f"{command} --rounds {given.rounds} --seed {given.seed}",
+        checked=checked,
+        is_kept=given.rounds >= rounds,
+    )
 
 
 def carry_out(

@@ -6,7 +6,6 @@ rollups, blocks, hot rows and their sums, and what the API answers, must be a re
 and keeps its folder when one is not.
 """
 
-import argparse
 import json
 import random
 import sys
@@ -29,7 +28,7 @@ from services.accounts.commands import make_tenant
 from services.accounts.store import schema as accounts_schema
 from services.finalizer.serving.database import Serving
 from shared.schemas.view import View
-from tests.chaos.command import carry_out
+from tests.chaos.command import carry_out_rounds
 from tests.chaos.faults import let_pass
 from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER, start_dashboard, start_query
@@ -283,17 +282,13 @@ def _settled(scene: Scene, truth: list[View]) -> list[str]:
 
 def main() -> int:
     """Runs, prints, and says where the logs are when something is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.warehouse", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=RESULT_ROUNDS)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    return carry_out(
-        lambda folder: run(Options(given.rounds, given.seed), folder),
-        name="chaos-warehouse",
+    return carry_out_rounds(
+        lambda rounds, seed, folder: run(Options(rounds, seed), folder),
+        module="warehouse",
+        about=__doc__,
+        rounds=RESULT_ROUNDS,
         title="Finished views: hot rows, warehouse and answers through kills",
-        command=f"python -m tests.chaos.warehouse --rounds {given.rounds} --seed {given.seed}",
         checked="Delta tables, rollups, blocks, hot rows, their sums and the API's answers are a recount by another engine",
-        is_kept=given.rounds >= RESULT_ROUNDS,
     )
 
 

@@ -22,14 +22,14 @@ export function limitsOf(customer) {
   return link;
 }
 
-// A question that ends: with its answer, or as if the server were away. The server's own deadlines are shorter.
-const ANSWER_MS_MAX = 12_000;
 // What an answer that is a problem (RFC 9457) says, as the end of a sentence.
 export function problemOf({ title, detail }) {
   const end = detail ? `: ${detail}` : "";
   return `${title[0].toLowerCase()}${title.slice(1)}${end}`.replace(/\.$/, "");
 }
 
+// A question that ends: with its answer, or as if the server were away. The server's own deadlines are shorter.
+const ANSWER_MS_MAX = 12_000;
 export const fetchSoon = (path) => fetch(path, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
 
 export function say(id, text) {

@@ -16,7 +16,7 @@ TAKEOVER_THREADS: Final = 16
 #: Of each kind, where as many hang.
 THREADS_MAX: Final = 256
 #: A takeover that runs for so long hangs, or the machine is busy. Many compute at a time where a slot gets hundreds of partitions:
-#: with a thread each they would keep the folding thread from its polls, until the group expels the slot.
+#: with a thread each they would compete with the folding thread, which has to poll.
 TAKEOVER_PATIENCE_SECONDS: Final = 2.0
 
 

@@ -40,7 +40,7 @@ export function Filters() {
       </span>`;
     })}
     <button type="button" id="add-filter" aria-expanded=${adding.value === "filter"} onClick=${() => { chosen.value = ""; adding.value = adding.value ? "" : "filter"; }}>+ Filter</button>
-    ${open && html`<span class="chip-menu" role="group" aria-label=${`Change the filter ${filterText(open, titleOf)}`}>
+    ${open && wordsIfJson(open) && html`<span class="chip-menu" role="group" aria-label=${`Change the filter ${filterText(open, titleOf)}`}>
       <button type="button" id="invert-filter" onClick=${() => put(open, inverted(open))}>Turn into: ${wordsIfJson(open)}</button>
       <button type="button" id="or-filter" aria-expanded=${adding.value === "or"} onClick=${() => { adding.value = adding.value === "or" ? "" : "or"; }}>or …</button>
     </span>`}
