@@ -1,13 +1,14 @@
 """Commits: makes the checkpoints of one partition durable on a thread of the pool, one at a time."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Final
 
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.core import Core
-from services.processor.runtime.partition.transaction import Committer, Durable
+from services.processor.runtime.partition.transaction import Committer, Durable, GroupChanged
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.telemetry.counts import Counts
 
@@ -28,6 +29,7 @@ class Commits:
         self._pool = pool
         self._committing: Future[Durable] | None = None
         self._checkpoint: Checkpoint | None = None
+        self._committer: Committer | None = None
         #: When the commit in flight must have an outcome; None until its thread has begun.
         self._due_at: float | None = None
         #: The position of the last commit in the changelog.
@@ -57,7 +59,13 @@ class Commits:
         Raises `RowUnstorable` when a row cannot be stored.
         """
         self._cut_at = time.monotonic()
-        checkpoint = self._checkpoint = core.cut()
+        self._checkpoint, self._committer = core.cut(), committer
+        self._submit(group_metadata, deadline)
+
+    def _submit(self, group_metadata: Any, deadline: float | None) -> None:
+        checkpoint, committer = self._checkpoint, self._committer
+        assert checkpoint is not None
+        assert committer is not None
         self._due_at = None
 
         def commit() -> Durable:
@@ -82,14 +90,26 @@ class Commits:
         if self._plan.record_traces is not None:
             self._plan.record_traces.committed(self._partition, checkpoint)
 
-    def is_good_by(self, deadline: float) -> bool:
-        """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""
+    def is_good_by(self, group_metadata: Callable[[], Any], deadline: float) -> bool:
+        """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure.
+
+        Partitions move while the group changes, so a commit that was cut before is often of a generation that is over. It is
+        made once more in the present one: otherwise the successor folds again what this slot has folded.
+        """
         if self._committing is None:
             return True
+        failure = self._failure_by(deadline)
+        if isinstance(failure, GroupChanged):
+            self._submit(group_metadata(), deadline)
+            failure = self._failure_by(deadline)
+        return failure is None
+
+    def _failure_by(self, deadline: float) -> BaseException | None:
+        assert self._committing is not None
         try:
-            return self._committing.exception(max(0.0, deadline - time.monotonic())) is None
-        except FutureTimeout:
-            return False
+            return self._committing.exception(max(0.0, deadline - time.monotonic()))
+        except FutureTimeout as late:
+            return late
 
     def give_up_overdue(self) -> bool:
         """Whether the client let the commit's deadline pass by far: its outcome is for a takeover to find out then."""

@@ -51,6 +51,10 @@ class Aborted(CommitFailed):
     """The transaction was aborted for certain. Drop the checkpoint and all since, rewind, go on with this producer."""
 
 
+class GroupChanged(Aborted):
+    """Aborted since the group has another generation than at the cut: the same checkpoint may be committed in the new one."""
+
+
 class Unclear(CommitFailed):
     """The outcome is unknown. Discard the core and the producer and take the partition over again."""
 
@@ -210,7 +214,7 @@ class Committer:
             self._producer.abort_transaction(max(1.0, _left(deadline)))
         except KafkaException as failure:
             return Unclear(f"{reason}; the abort failed: {failure.args[0].name()}", error.name())
-        return Aborted(reason, error.name())
+        return (GroupChanged if is_settled else Aborted)(reason, error.name())
 
 
 def _left(deadline: float) -> float:

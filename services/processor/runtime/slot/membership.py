@@ -93,7 +93,7 @@ class Membership:
 
     def _close(self, numbers: Sequence[int]) -> None:
         deadline = time.monotonic() + self._plan.settings.revoke_ms_max / 1000
-        is_clean = self._partitions.close(numbers, self._consumer.consumer_group_metadata(), deadline)
+        is_clean = self._partitions.close(numbers, self._consumer.consumer_group_metadata, deadline)
         if self.is_stopping:
             # Only what is left behind at the end: the successor of an earlier hand-over has folded it again long ago.
             self.is_clean = self.is_clean and is_clean

@@ -1,6 +1,6 @@
 """Partitions: the partitions that a slot has, from their assignment to their release."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from services.processor.runtime.kafka.positions import Positions
@@ -64,7 +64,7 @@ class Partitions:
             )
         self._divide_memory()
 
-    def close(self, numbers: Iterable[int], group_metadata: Any, deadline: float) -> bool:
+    def close(self, numbers: Iterable[int], group_metadata: Callable[[], Any], deadline: float) -> bool:
         """Commits what is folded of these partitions, all at once, by `deadline` (monotonic seconds), and releases them.
 
         False when something folded could not be committed.
@@ -72,7 +72,7 @@ class Partitions:
         closing = self._remove(numbers)
         for partition in closing:
             partition.begin_close(group_metadata, deadline)
-        clean = [partition.end_close(deadline) for partition in closing]
+        clean = [partition.end_close(group_metadata, deadline) for partition in closing]
         for partition in closing:
             # An abort on the way out has asked for a rewind: there is nothing to read any more.
             self._positions.forget(partition.partition)

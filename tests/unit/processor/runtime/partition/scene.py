@@ -26,17 +26,25 @@ from tests.unit.processor.engine.counting import APPLICATION
 SOON = 1e12
 
 
+def GENERATION() -> str:  # noqa: N802 - stands for a value
+    """The group's generation, while a partition is closed."""
+    return "present"
+
+
 class Broker:
     """Stands in for Kafka: keeps what was committed, and answers commits as the test says."""
 
     def __init__(self) -> None:
         self.local: LocalStore = MemoryStore()
         self.committed: list[Checkpoint] = []
+        #: The generation of each commit that was tried.
+        self.generations: list[Any] = []
         self.answers: list[Exception | None] = []
         self.held: list[Future[Durable]] = []
         self.takeovers = 0
 
-    def commit(self, checkpoint: Checkpoint, _metadata: Any, _deadline: float) -> Durable:
+    def commit(self, checkpoint: Checkpoint, metadata: Any, _deadline: float) -> Durable:
+        self.generations.append(metadata)
         answer = self.answers.pop(0) if self.answers else None
         if answer is not None:
             raise answer

@@ -10,7 +10,7 @@ from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
 from services.processor.engine.state.rows import Meta
 from services.processor.runtime.kafka.refusals import KafkaRefused
-from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
+from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, GroupChanged, Unclear
 from shared.topics import ALL, BEACONS, VIEWS
 from tests.unit.processor.engine.counting import APPLICATION
 
@@ -107,8 +107,8 @@ _SETTLED = _CALLS[3:]
 @pytest.mark.parametrize(
     ("code", "kind", "outcome"),
     [
-        (KafkaError.ILLEGAL_GENERATION, ABORTABLE, Aborted),
-        (KafkaError.UNKNOWN_MEMBER_ID, ABORTABLE, Aborted),
+        (KafkaError.ILLEGAL_GENERATION, ABORTABLE, GroupChanged),
+        (KafkaError.UNKNOWN_MEMBER_ID, ABORTABLE, GroupChanged),
         # Not of the group: the client has purged records, and the broker may have some of them.
         (KafkaError.NOT_COORDINATOR, ABORTABLE, Unclear),
         (KafkaError._TIMED_OUT, {}, Unclear),
@@ -125,13 +125,13 @@ def test_an_error_is_dealt_with_by_its_kind(
     call: str, code: int, kind: dict[str, bool], outcome: type[Exception]
 ) -> None:
     client = Client(**{call: [error(code, **kind)]})
-    if outcome is Aborted and call not in _SETTLED:
+    if outcome is GroupChanged and call not in _SETTLED:
         outcome = Unclear
     with pytest.raises(outcome) as raised:
         commit(client)
     # A fence is a kind of unclear outcome, and neither is aborted: that would be the business of who has the partition.
     assert type(raised.value) is outcome
-    assert ("abort_transaction" in client.calls) == (outcome is Aborted)
+    assert ("abort_transaction" in client.calls) == (outcome is GroupChanged)
 
 
 def test_offsets_are_sent_when_all_records_are_acknowledged() -> None:
