@@ -116,7 +116,8 @@ def test_hot_rows_are_a_recount_of_the_topic_wherever_the_process_is_killed(scen
         wait_until(lambda: not service.child.is_running, SECONDS_MAX, f"killed when it had {point}")  # noqa: B023
     service = scene.start()
     scene.until_true()
-    assert scene.query("SELECT is_whole FROM serving.coverage") == [(True,)]
+    # It says so at its next turn.
+    wait_until(lambda: scene.query("SELECT is_whole FROM serving.coverage") == [(True,)], SECONDS_MAX, "it is whole")
     scene.send(*some(chance), commit=False)
     scene.send(generated(chance, "last"))
     scene.until_true()

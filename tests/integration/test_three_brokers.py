@@ -137,7 +137,7 @@ def expect_ended(cluster: Cluster, slots: list[Slot]) -> None:
     wait_until(lambda: not uncommitted(cluster.bootstrap, "video_views", BEACONS), "every beacon is committed", 120)
     for slot in slots:
         code = slot.terminate() if slot.is_running else slot.ended()
-        assert code == 0 or DROPPED in slot.last_line(), slot.last_line()
+        assert code == 0 or DROPPED in slot.last_line(), slot.log_tail()
 
 
 def test_a_slot_goes_on_with_the_partitions_whose_leaders_do_not_hang_and_takes_them_over(
