@@ -14,12 +14,15 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from confluent_kafka import Consumer
@@ -29,6 +32,7 @@ from deploy.demo import accounts
 from deploy.demo.comparing.compare import nearest_rank
 from deploy.demo.services import DemoServices
 from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
+from deploy.demo.viewers import places
 from deploy.demo.viewers.crowd import Players
 from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
@@ -93,6 +97,8 @@ class Watching:
         self._threads = [threading.Thread(target=self._guarded, args=(look,), daemon=True) for look in looks]
         #: What was wrong, in words.
         self.wrong: list[str] = []
+        #: How often the API said that it has no answer now, by why.
+        self.away: Counter[str] = Counter()
 
     def start(self) -> None:
         """Begins."""
@@ -152,8 +158,12 @@ class Watching:
         while not self._stop.is_set():
             asked = urllib.request.Request(f"{self._page_url}v1/breakdown?by=customer&limit={CUSTOMERS_MAX}")  # noqa: S310 - http
             asked.add_header("Authorization", f"Bearer {self._token}")
-            with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-                groups = json.load(answer)["groups"]
+            try:
+                with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+                    groups = json.load(answer)["groups"]
+            except urllib.error.HTTPError as error:
+                with error:
+                    groups = self._without(error)
             now = time.time()
             for one in groups:
                 if (probe := mine.get(one["key"][0] or "")) is not None:
@@ -162,6 +172,13 @@ class Watching:
                         self.wrong.append(f"the API counts {one['n']} views of {probe.customer}")
             asks_at = max(asks_at + PAGE_ASKS_EVERY_SECONDS, time.monotonic())
             self._stop.wait(asks_at - time.monotonic())
+
+    def _without(self, error: urllib.error.HTTPError) -> list[dict[str, Any]]:
+        """A page that gets a 503 keeps what it has and asks again: nothing is shown meanwhile. Raises any other refusal."""
+        if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
+            raise error
+        self.away[str(json.load(error)["title"])] += 1
+        return []
 
 
 def _post(url: str, probe: Probe, seq: int, event: str) -> float:
@@ -224,6 +241,7 @@ def _start(folder: Path, broker: Broker, postgres: Postgres, supervisor: Supervi
     broker.wait_ready()
     create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop"))
     services = DemoServices(folder, bootstrap=broker.bootstrap, postgres_dsn=postgres.dsn)
+    services.places_file.write_bytes(places.database())
     of_rows = [services.finalizer(), services.serving(), services.dashboard()]
     all_services = [*services.processors(), *services.collectors(), *of_rows]
     for service in all_services:
@@ -256,6 +274,8 @@ def _measure(
             watching.wait_seen(probe, SETTLE_SECONDS_MAX)
     finally:
         watching.stop()
+    for why, count in watching.away.items():
+        print(f"{count} of the API's answers: {why}", file=sys.stderr)
     return watching.wrong
 
 

@@ -16,6 +16,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "finalizer": ("bench.finalizer",),
     "hot-rows": ("bench.hot_rows",),
     "query": ("bench.query", "--clickhouse", "--postgres"),
+    "layout": ("bench.query.layout",),
     "page": ("bench.query.page",),
     "suspects": ("bench.suspects",),
     "e2e": ("bench.e2e",),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 DAYS: Final = 30
@@ -40,8 +41,11 @@ _VIEWS: Final = """
         CAST(4000000 * u8 AS bigint) * watch_ms AS bitrate_integral, watch_ms AS bitrate_time_ms,
         10::bigint AS beacon_count, 0::bigint AS duplicate_count, {day}::bigint AS day
     FROM (SELECT i AS n, {randoms} FROM range({first}, {last}) AS numbers (i))
-    ORDER BY customer_id, hour
+    ORDER BY {order}
 """
+#: Orders of a table's rows: as maintenance clusters a day, and as views come.
+CLUSTERED: Final = "customer_id, hour"
+LANDED: Final = "last_append_ms"
 
 
 def generate(folder: Path, views: int) -> None:
@@ -51,20 +55,29 @@ def generate(folder: Path, views: int) -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    # Hashes, not random(): every run has the same views.
-    randoms = ", ".join(f"(hash(i, {number}) % 1000000007) / 1000000007.0 AS u{number}" for number in range(1, 15))
     a_day = views // DAYS
-    with duckdb.connect() as connection:
-        connection.execute("SET enable_progress_bar = false")
-        for day in range(DAYS):
-            sql = _VIEWS.format(day=FIRST_DAY + day, first=day * a_day, last=(day + 1) * a_day, randoms=randoms)
-            rows = connection.sql(sql).to_arrow_table().drop_columns(["at_ms"])
-            write_deltalake(
-                table,
-                rows,
-                partition_by=["day"],
-                mode="append",
-                configuration={"delta.dataSkippingStatsColumns": "hour,customer_id"},
-            )
+    for day in range(DAYS):
+        append(table, rows_of(day, day * a_day, a_day))
     assert DeltaTable(table).version() == DAYS - 1
     mark.touch()
+
+
+def rows_of(day: int, first: int, views: int, order: str = CLUSTERED) -> pa.Table:
+    """So many views of a day (0: the first) in an order; `first` is the number of the first of them."""
+    # Hashes, not random(): every run has the same views.
+    randoms = ", ".join(f"(hash(i, {number}) % 1000000007) / 1000000007.0 AS u{number}" for number in range(1, 15))
+    sql = _VIEWS.format(day=FIRST_DAY + day, first=first, last=first + views, randoms=randoms, order=order)
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        return connection.sql(sql).to_arrow_table().drop_columns(["at_ms"])
+
+
+def append(table: Path, rows: pa.Table) -> None:
+    """Appends rows to a table, as one file a day."""
+    write_deltalake(
+        table,
+        rows,
+        partition_by=["day"],
+        mode="append",
+        configuration={"delta.dataSkippingStatsColumns": "hour,customer_id"},
+    )
