@@ -175,9 +175,10 @@ class Watching:
 
     def _without(self, error: urllib.error.HTTPError) -> list[dict[str, Any]]:
         """A page that gets a 503 keeps what it has and asks again: nothing is shown meanwhile. Raises any other refusal."""
-        if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
-            raise error
-        self.away[str(json.load(error)["title"])] += 1
+        problem = json.load(error)
+        if error.code != HTTPStatus.SERVICE_UNAVAILABLE or str(problem["type"]).endswith("query-away"):
+            raise RuntimeError(f"{error.code}: {problem}")
+        self.away[str(problem["title"])] += 1
         return []
 
 
@@ -242,7 +243,7 @@ def _start(folder: Path, broker: Broker, postgres: Postgres, supervisor: Supervi
     create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop"))
     services = DemoServices(folder, bootstrap=broker.bootstrap, postgres_dsn=postgres.dsn)
     services.places_file.write_bytes(places.database())
-    of_rows = [services.finalizer(), services.serving(), services.dashboard()]
+    of_rows = [services.finalizer(), services.serving(), services.query(), services.dashboard()]
     all_services = [*services.processors(), *services.collectors(), *of_rows]
     for service in all_services:
         supervisor.start(service)
