@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 from aiohttp import DummyCookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.http.access import Routing
 from services.accounts.http.external import External
@@ -17,6 +19,7 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.service import Accounts
+from services.accounts.store import schema
 
 PASSWORD = "a fairly long one 7"
 HERE: dict[str, Any] = {"address": "203.0.113.7", "agent": "Firefox\0\ud800"}
@@ -102,3 +105,25 @@ async def site(
     yield Site(accounts, identities, routes, client, dsn)
     await client.close()
     await accounts.close()
+
+
+@asynccontextmanager
+async def new_site(postgres: Postgres, **given: Any) -> AsyncIterator[Site]:
+    """A site on an empty database; `given` is for `site`."""
+    dsn = postgres.create_database(f"accounts_{uuid4().hex}")
+    schema.migrate(dsn)
+    async with site(dsn, **given) as made:
+        yield made
+
+
+async def invited(home: Site, by: Credential, email: str, role: str) -> Credential:
+    """A session of a new member, who has followed the invitation."""
+    made = await home.got("POST", "/v1/invitations", by, {"email": email, "role": role})
+    assert made["link"].startswith("https://playhead.example/login#phl_")
+    return await home.join(made["link"], email)
+
+
+async def globex(home: Site, owner: Credential) -> Credential:
+    """The owner of an organisation beside the one that runs the installation."""
+    made = await home.got("POST", "/v1/organisations", owner, {"name": "Globex", "owner": "boss@globex.example"})
+    return await home.join(made["link"])

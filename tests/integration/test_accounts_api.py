@@ -1,45 +1,27 @@
-"""`/v1` of people, organisations, customers, tokens and the audit log, over HTTP on a real Postgres."""
+"""`/v1` of people, organisations, customers and the audit log, over HTTP on a real Postgres."""
 
-import asyncio
 import csv
-import hashlib
 import io
 import json
 from collections.abc import AsyncIterator
-from uuid import uuid4
 
 import psycopg
-import pyotp
 import pytest
 from openapi_spec_validator import validate
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
-from services.accounts.core.deletions import STEPS
 from services.accounts.service import LoginWrong
-from services.accounts.store import schema
-from services.query.deleting import Deleting
 from services.rim.http.openapi import document
-from tests.integration.accounts_parts import PASSWORD, Site, site
+from tests.integration.accounts_parts import PASSWORD, Site, globex, invited, new_site
 
 pytestmark = pytest.mark.integration
-
-#: A Tuesday in 2026.
-NOW = 1_795_000_000.0
 
 
 @pytest.fixture
 async def home(postgres: Postgres) -> AsyncIterator[Site]:
-    dsn = postgres.create_database(f"accounts_{uuid4().hex}")
-    schema.migrate(dsn)
-    async with site(dsn, now_seconds=lambda: NOW) as made:
+    async with new_site(postgres) as made:
         yield made
-
-
-async def invited(home: Site, by: Credential, email: str, role: str) -> Credential:
-    made = await home.got("POST", "/v1/invitations", by, {"email": email, "role": role})
-    assert made["link"].startswith("https://playhead.example/login#phl_")
-    return await home.join(made["link"], email)
 
 
 async def invited_at_once(home: Site, email: str) -> Credential:
@@ -53,12 +35,6 @@ async def invited_at_once(home: Site, email: str) -> Credential:
             (email, hashed),
         )
     return await home.accounts.log_in(email, PASSWORD, address=None, agent="")
-
-
-async def globex(home: Site, owner: Credential) -> Credential:
-    """The owner of an organisation beside the one that runs the installation."""
-    made = await home.got("POST", "/v1/organisations", owner, {"name": "Globex", "owner": "boss@globex.example"})
-    return await home.join(made["link"])
 
 
 async def test_an_id_with_a_line_break_behind_it_names_nothing(home: Site) -> None:
@@ -225,73 +201,6 @@ async def test_an_invitation_that_was_open_takes_no_role_away(home: Site) -> Non
     assert (await home.got("GET", "/v1/session", late))["role"] == "owner"
 
 
-async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end(home: Site) -> None:
-    owner = await home.owner()
-    other = await home.accounts.log_in("owner@example.com", PASSWORD, address=None, agent="")
-    path = "/v1/profile/password"
-    assert (await home.ask("POST", path, owner, {"present": "wrong", "password": "a new and long one"}))[0] == 403
-    assert (await home.ask("POST", path, owner, {"present": PASSWORD, "password": "short"}))[0] == 400
-    await home.got("POST", path, owner, {"present": PASSWORD, "password": "a new and long one"})
-    assert (await home.ask("GET", "/v1/profile", other))[0] == 401
-    assert (await home.got("GET", "/v1/profile", owner))["has_password"] is True
-    body = {"email": "owner@example.com", "password": PASSWORD}
-    assert (await home.ask("POST", "/v1/login", None, body))[0] == 401
-    assert (await home.ask("POST", "/v1/login", None, body | {"password": "a new and long one"}))[0] == 200
-
-
-async def test_a_second_factor_is_asked_for_and_each_code_works_once(home: Site) -> None:
-    owner = await home.owner()
-    path = "/v1/profile/second-factor"
-    assert (await home.ask("POST", path, owner, {"present": "wrong"}))[0] == 403
-    begun = await home.got("POST", path, owner, {"present": PASSWORD})
-    assert begun["address"].startswith("otpauth://totp/Playhead:owner%40example.com?secret=")
-    codes = pyotp.TOTP(begun["secret"])
-    login = {"email": "owner@example.com", "password": PASSWORD}
-    # It is not in force before a code has shown that the person has it.
-    assert (await home.ask("POST", "/v1/login", None, login))[0] == 200
-    assert (await home.ask("POST", f"{path}/confirm", owner, {"code": "000000"}))[0] == 403
-    recovery = (await home.got("POST", f"{path}/confirm", owner, {"code": codes.at(NOW - 30)}))["codes"]
-    status, problem = await home.ask("POST", "/v1/login", None, login)
-    assert (status, problem["type"]) == (401, "urn:playhead:problem:code-needed")
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW - 30)}))[0] == 401
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW + 90)}))[0] == 401
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW)}))[0] == 200
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW)}))[0] == 401
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": recovery[0]}))[0] == 200
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": recovery[0]}))[0] == 401
-    assert (await home.got("GET", "/v1/profile", owner))["recovery_codes"] == 9
-    # Codes are few: tries of them are counted as those of passwords are.
-    assert (await home.ask("POST", "/v1/login", None, login | {"code": codes.at(NOW + 30)}))[0] == 429
-    assert begun["secret"] not in str(home.rows("SELECT * FROM accounts.audit"))
-    home.rows("DELETE FROM accounts.attempts RETURNING 1")
-    await home.got("POST", f"{path}/end", owner, {"present": PASSWORD})
-    assert (await home.ask("POST", "/v1/login", None, login))[0] == 200
-
-
-async def test_tokens_are_made_listed_and_revoked_by_who_may(home: Site) -> None:
-    owner = await home.owner()
-    made = await home.got(
-        "POST", "/v1/tokens", owner, {"name": "ops", "scopes": ["manage"], "customers": ["acme"], "days": 9}
-    )
-    token = made["token"]
-    assert (await home.ask("GET", "/v1/tokens", token))[0] == 403
-    (listed,) = (await home.got("GET", "/v1/tokens", owner))["tokens"]
-    assert (listed["id"], listed["scopes"], listed["customers"]) == (made["id"], ["manage"], ["acme"])
-    assert listed["used_ms"] is not None
-    for body, status in (
-        ({"name": "x", "scopes": ["read_views"], "customers": ["acme"]}, 403),
-        ({"name": "x", "scopes": ["manage"]}, 403),
-        ({"name": "x", "scopes": ["manage"], "customers": ["globex"]}, 404),
-        ({"name": "x", "scopes": ["rule"], "customers": ["acme"]}, 400),
-        ({"name": "x", "scopes": []}, 400),
-        ({"name": "x", "scopes": ["manage"], "customers": ["acme"], "extra": 1}, 400),
-    ):
-        assert (await home.ask("POST", "/v1/tokens", token, body))[0] == status, body
-    assert (await home.ask("GET", "/v1/profile", token))[0] == 403
-    await home.got("DELETE", f"/v1/tokens/{made['id']}", owner)
-    assert (await home.ask("GET", "/v1/tokens", token))[0] == 401
-
-
 async def test_lists_come_in_pages(home: Site) -> None:
     owner = await home.owner()
     for number in range(5):
@@ -344,100 +253,3 @@ async def test_the_document_describes_every_route_of_the_api(home: Site) -> None
     assert operations == {
         (method, path) for method, path in routes if path.startswith("/v1/") and method not in {"HEAD", "*"}
     }
-
-
-async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_ended_by_exports(home: Site) -> None:
-    owner = await home.owner()
-    stranger = await globex(home, owner)
-    viewer = await invited(home, owner, "looker@example.com", "viewer")
-    wanted = {"customer": "acme", "viewer": "somebody", "sessions": ["s-2", "s-1", "s-1"]}
-    assert (await home.ask("POST", "/v1/deletions", viewer, wanted))[0] == 403
-    # What is nobody's belongs to who runs the installation: not to another organisation.
-    assert (await home.ask("POST", "/v1/deletions", stranger, wanted))[0] == 404
-    for wrong in (
-        {"customer": "acme"},
-        {"customer": "acme", "viewer": "x", "whole_customer": True},
-        {"customer": "acme", "whole_customer": True, "sessions": ["s"]},
-        {"customer": "acme", "viewer": "x", "sessions": ["../x"]},
-        {"customer": "acme", "viewer": "x" * 501},
-    ):
-        assert (await home.ask("POST", "/v1/deletions", owner, wrong))[0] == 400, wrong
-    status, made = await home.ask("POST", "/v1/deletions", owner, wanted)
-    assert status == 202
-    assert (made["state"], made["viewer"], made["asked_by"]) == ("pending", "somebody", "owner@example.com")
-    assert made["viewer_sha256"] == hashlib.sha256(b"somebody").hexdigest()
-    assert [one["step"] for one in made["steps"]] == [step.value for step in STEPS]
-    assert (await home.ask("POST", "/v1/deletions", owner, wanted))[1]["id"] == made["id"]
-    whole = (await home.ask("POST", "/v1/deletions", owner, {"customer": "acme", "whole_customer": True}))[1]
-    assert (whole["viewer"], whole["viewer_sha256"]) == (None, None)
-    first = await home.got("GET", "/v1/deletions?limit=1", owner)
-    rest = await home.got("GET", f"/v1/deletions?limit=1&cursor={first['next']}", owner)
-    assert [one["id"] for one in (*first["deletions"], *rest["deletions"])] == [whole["id"], made["id"]]
-    assert rest["next"] is None
-    # For others there is none.
-    assert (await home.got("GET", "/v1/deletions", stranger))["deletions"] == []
-    for path, who in ((f"/v1/deletions/{made['id']}", stranger), ("/v1/deletions/none", owner)):
-        assert (await home.ask("GET", path, who))[0] == 404
-    some = await home.got("POST", "/v1/tokens", owner, {"name": "some", "scopes": ["manage"], "customers": ["other"]})
-    assert (await home.got("GET", "/v1/deletions", some["token"]))["deletions"] == []
-    assert (await home.ask("GET", f"/v1/deletions/{made['id']}", some["token"]))[0] == 404
-    assert (await home.ask("POST", "/v1/deletions", some["token"], wanted))[0] == 404
-    # The log says that it was asked for, and not for whom.
-    log = await home.got("GET", "/v1/audit?action=asked_for_deletion", owner)
-    assert [one["target"] for one in log["entries"]] == ["acme", "acme"]
-    assert "somebody" not in json.dumps(log)
-    # What people chose to see: two of the saved views name the viewer.
-    for name, address in (
-        ("percent-encoded", "/views?customer=acme&filter=viewer_id%3D%3D%22somebody%22"),
-        ("of somebody", "/now"),
-        ("another viewer", "/views?customer=acme&search=nobody"),
-        ("another customer", "/views?customer=other&search=somebody"),
-    ):
-        await home.got("POST", "/v1/saved-views", owner, {"name": name, "address": address})
-    # Who asks for a deletion takes nothing from another organisation, where the id may be anything.
-    await home.got("POST", "/v1/saved-views", stranger, {"name": "of somebody", "address": "/now"})
-    chosen = {"metric": "rebuffer_fraction", "good": 0.1, "bad": 0.2, "n": 7}
-    for customer in ("acme", "other"):
-        await home.got("PATCH", "/v1/thresholds", owner, chosen | {"customer": customer})
-    # The last step is not done before the others; with it the request is over, and the id is gone.
-    deleting = Deleting(home.accounts.postgres, None)
-    await deleting.look()
-    assert (await home.got("GET", f"/v1/deletions/{made['id']}", owner))["state"] == "pending"
-    with psycopg.connect(home.dsn, autocommit=True) as connection:
-        done = "UPDATE accounts.deletion_steps SET state = 'done' WHERE deletion_id = %s AND step <> 'exports'"
-        connection.execute(done, (made["id"],))
-    await deleting.keep(wait=lambda _: asyncio.sleep(0), rounds_max=1)
-    over = await home.got("GET", f"/v1/deletions/{made['id']}", owner)
-    assert (over["state"], over["viewer"], over["viewer_sha256"]) == ("done", None, made["viewer_sha256"])
-    assert over["steps"][-1]["found"] == {"exports": 0, "saved_views": 2}
-    with psycopg.connect(home.dsn) as connection:
-        assert connection.execute(
-            "SELECT sessions FROM accounts.deletions WHERE id = %s", (made["id"],)
-        ).fetchone() == ([],)
-        connection.execute(done, (whole["id"],))
-    left = (await home.got("GET", "/v1/saved-views", owner))["saved_views"]
-    assert [one["name"] for one in left] == ["another customer", "another viewer"]
-    theirs = (await home.got("GET", "/v1/saved-views", stranger))["saved_views"]
-    assert [one["name"] for one in theirs] == ["of somebody"]
-    # Of a whole customer, all that was chosen for it.
-    await deleting.look()
-    over = await home.got("GET", f"/v1/deletions/{whole['id']}", owner)
-    assert (over["state"], over["steps"][-1]["found"]) == ("done", {"exports": 0, "saved_views": 1, "thresholds": 1})
-    assert [row[0] for row in home.rows("SELECT customer_id FROM accounts.thresholds")] == ["other"]
-
-
-async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:
-    owner = await home.owner()
-    stranger = await globex(home, owner)
-    path = "/v1/customers/acme/retention"
-    nothing = {"views": None, "beacons": None, "recordings": None, "applications": None}
-    assert await home.got("GET", path, owner) == nothing
-    assert (await home.got("PATCH", path, owner, {"views": 30, "recordings": 7}))["views"] == 30
-    changed = await home.got("PATCH", path, owner, {"views": None, "beacons": 2})
-    assert changed == {**nothing, "beacons": 2, "recordings": 7}
-    assert await home.got("GET", path, owner) == changed
-    for wrong in ({"views": 7}, {"beacons": 1}, {"recordings": 0}, {"exports": 1}):
-        assert (await home.ask("PATCH", path, owner, wrong))[0] == 400, wrong
-    assert (await home.ask("GET", path, stranger))[0] == (await home.ask("PATCH", path, stranger, {}))[0] == 404
-    log = await home.got("GET", "/v1/audit?action=changed_retention", owner)
-    assert [one["details"] for one in log["entries"]] == [{"views": None, "beacons": 2}, {"views": 30, "recordings": 7}]
