@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
+from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
 from shared import topics
 from shared.codec import Undecodable
+from shared.topics import BEACONS, VIEWS
 
 SILENT_MS = 100
 COUNTS = StoreSpec[int](name="counts", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(int).decode)
@@ -47,3 +49,13 @@ APPLICATION = Application(
     stores=(COUNTS,),
     start=Counting,
 )
+
+
+def record(offset: int, key: bytes = b"a", value: bytes = b"", at_ms: int = 1000) -> Record:
+    """A record of the application's input."""
+    return Record(BEACONS.name, 0, offset, at_ms, key, value)
+
+
+def values(driver: Driver, topic: topics.Topic = VIEWS) -> list[tuple[bytes, bytes]]:
+    """What came out on a topic: keys and values."""
+    return [(output.key, output.value) for output in driver.outputs(topic)]
