@@ -1,41 +1,24 @@
 """Rates: what is usual of one, learned minute by minute and kept by hour of the week, and how unlikely is what is counted. Pure.
 
-A forecast is the rate of the season; of a share, times how far the last minutes were from it: it rises slowly and falls quickly.
-The season is the same hour of former weeks; until that hour came twice, the same hour of former days; until then, the last hours.
-In the first hour nothing is known.
+A forecast is the rate of the season (`seasons`); of a share, times how far the last minutes were from it: it rises slowly and falls
+quickly.
 How far figures differ by more than chance is learned with them: windows of 15 s from their neighbours, which is what a viewer who
 is counted more than once does; minutes from their forecasts, which is what the rate itself does besides.
 """
 
-from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import msgspec
 
-from shared.statistics.tails import count_tail, dispersed_count_beyond, dispersed_share_at_least, share_tail
-from shared.statistics.weeks import HOUR_MS, hour_of_week, hours_like
+from shared.statistics.seasons import MINUTES_MIN, PRIOR_DISPERSION, Expected, Hour, Past, Rate, SeasonName, expected
+from shared.statistics.tails import count_tail, share_tail
 
-SeasonName = Literal["hour_of_week", "hour_of_day", "recent"]
-
-#: Hours that are kept of one hour of the week: two months.
-OCCURRENCES_MAX: Final = 8
-#: An hour with fewer learned minutes tells nothing.
-MINUTES_MIN: Final = 20
-#: So often must an hour have come.
-OCCURRENCES_MIN: Final = 2
-#: Hours that tell what is usual while nothing else does.
-RECENT_HOURS: Final = 3
 #: A minute less likely than this is not learned, unless it has been so for a day: then it is the new usual.
 UNLEARNED_BELOW: Final = 1e-5
 UNLEARNED_MINUTES_MAX: Final = 24 * 60
-#: An hour less likely than this beside the others of its season is left out.
-_OUTLIER: Final = 1e-4
 #: What one window may add to the dispersion, at the most 10 deviations squared: an incident that was not noticed.
 _SQUARE_MAX: Final = 100.0
-#: Windows that a dispersion is known from before anything is measured, and that dispersion.
-_PRIOR_WINDOWS: Final = 30.0
-_PRIOR_DISPERSION: Final = 1.3
 #: By how much the rate may differ from its forecast by itself, as a fraction: the less is known, the more.
 _UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.03, "hour_of_day": 0.05, "recent": 0.1}
 #: So many windows does the variance of the rate of all hours count for beside that of the season's, whose windows are few and
@@ -54,44 +37,6 @@ _LEVEL_MAX: Final = 3.0
 _STEP_MAX: Final = 1.2
 #: Buckets of a short window.
 SHORT: Final = 3
-
-
-class Rate(NamedTuple):
-    """What kind of rate: hits of so many, or events in so much time (where what is counted in is units of time)."""
-
-    is_share: bool
-    #: The side on which it is an anomaly.
-    is_above: bool
-
-
-class Hour(msgspec.Struct, array_like=True):
-    """One hour: minutes, hits and of how many; squared deviations, in what chance alone gives, of so many windows."""
-
-    start_ms: int
-    minutes: int = 0
-    hits: int = 0
-    of: int = 0
-    #: Of windows of 15 s the squared differences from the one before, of windows of a minute those from the forecast.
-    short_windows: int = 0
-    short_squares: float = 0.0
-    long_windows: int = 0
-    long_squares: float = 0.0
-    #: Most of it was too unlikely to be learned.
-    is_doubtful: bool = False
-
-
-class Expected(msgspec.Struct, array_like=True):
-    """What the season says. `rate` is hits of one (viewer, view, or bucket); `hits` is how many it is known from."""
-
-    season: SeasonName
-    rate: float
-    hits: int
-    #: Dispersion of windows of 15 s and of a minute, and expected hits of a minute.
-    short: float
-    long: float
-    long_hits: float
-    #: How many windows of a minute that is known from.
-    long_windows: int = 0
 
 
 class Learning(msgspec.Struct, array_like=True):
@@ -121,9 +66,6 @@ class Learning(msgspec.Struct, array_like=True):
     varying_hours: float = 0.0
 
 
-Past = Callable[[int], Sequence[Hour]]
-
-
 def begin_hour(learning: Learning | None, kind: Rate, start_ms: int, past: Past) -> Learning:
     """The learning at the beginning of an hour; `past` is what is known of an hour of the week, the newest last."""
     begun = learning or Learning(Hour(start_ms), is_share=kind.is_share)
@@ -145,37 +87,6 @@ def end_hour(learning: Learning) -> Hour:
         return hour
     minutes, hits, of = hour.minutes + learning.left_minutes, hour.hits + learning.left_hits, hour.of + learning.left_of
     return msgspec.structs.replace(hour, minutes=minutes, hits=hits, of=of, is_doubtful=True)
-
-
-def remember(hours: Sequence[Hour], hour: Hour) -> list[Hour]:
-    """Those of one hour of the week, with a new one."""
-    if hour.minutes < MINUTES_MIN or hour.of == 0:
-        return list(hours)
-    return [*[one for one in hours if one.start_ms != hour.start_ms], hour][-OCCURRENCES_MAX:]
-
-
-def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
-    """What is usual in the hour from `start_ms`; None while nothing is known."""
-    hour = hour_of_week(start_ms)
-    found = hours_like(hour, lambda like: len(_believed(past(like))), OCCURRENCES_MIN)
-    season: SeasonName = "recent"
-    if found is not None:
-        season, hours = found[0], [one for like in found[1] for one in past(like)]
-    else:
-        before = [hour_of_week(start_ms - back * HOUR_MS) for back in range(1, RECENT_HOURS + 1)]
-        since_ms = start_ms - (RECENT_HOURS + 1) * HOUR_MS
-        hours = [one for like in before for one in past(like) if one.start_ms >= since_ms]
-    hours = _believed(hours)
-    if not hours:
-        return None
-    kept = _without_outliers(kind, hours)
-    hits, of = sum(one.hits for one in kept), sum(one.of for one in kept)
-    minutes = sum(one.minutes for one in kept)
-    short = _dispersion(sum(one.short_squares for one in kept), sum(one.short_windows for one in kept))
-    windows = sum(one.long_windows for one in kept)
-    long = _dispersion(sum(one.long_squares for one in kept), windows)
-    a_minute = max(hits / minutes, 0.1)
-    return Expected(season, (hits + 0.5) / (of + 1), hits, short, long, a_minute, windows)
 
 
 def rate_of(learning: Learning) -> float | None:
@@ -279,7 +190,7 @@ def _learn_varying(learning: Learning) -> None:
     hour = learning.hour
     if hour.long_windows < MINUTES_MIN or not hour.hits:
         return
-    short = hour.short_squares / hour.short_windows if hour.short_windows else _PRIOR_DISPERSION
+    short = hour.short_squares / hour.short_windows if hour.short_windows else PRIOR_DISPERSION
     excess = (hour.long_squares / hour.long_windows - short) * hour.minutes / hour.hits
     learning.varying = learning.varying * _FADING_VARYING + excess
     learning.varying_hours = learning.varying_hours * _FADING_VARYING + 1.0
@@ -307,36 +218,3 @@ def _difference(kind: Rate, now: tuple[int, int], before: tuple[int, int]) -> fl
     rate = (hits + hits_before) / (of + of_before)
     variance = (rate * (1 - rate) if kind.is_share else rate) * (1 / of + 1 / of_before)
     return min((hits / of - hits_before / of_before) ** 2 / max(variance, 1e-12), _SQUARE_MAX)
-
-
-def _dispersion(squares: float, windows: int) -> float:
-    return max(1.0, (squares + _PRIOR_WINDOWS * _PRIOR_DISPERSION) / (windows + _PRIOR_WINDOWS))
-
-
-def _believed(hours: Sequence[Hour]) -> list[Hour]:
-    """Without the doubtful ones, unless these are most: then the others were unusual, as a match on the first day."""
-    sure = [one for one in hours if not one.is_doubtful]
-    return sure if 2 * len(sure) >= len(hours) else list(hours)
-
-
-def _without_outliers(kind: Rate, hours: Sequence[Hour]) -> list[Hour]:
-    """Without the hours, at most half of them, that are too far from all others together: incidents that were learned."""
-    kept = sorted(hours, key=lambda one: one.hits / one.of)
-    for _ in range(len(hours) // 2):
-        if len(kept) <= OCCURRENCES_MIN:
-            break
-        # Of shares the highest hours are suspect, of counts the lowest.
-        out = kept[-1] if kind.is_above else kept[0]
-        others = [one for one in kept if one is not out]
-        hits, of = sum(one.hits for one in others), sum(one.of for one in others)
-        rate = (hits + 0.5) / (of + 1)
-        wanted = rate * out.of
-        spread = 2.0 + wanted * (1 / (hits + 0.5) + 0.3**2)
-        if kind.is_share:
-            probability = dispersed_share_at_least(out.hits, out.of, share=rate, dispersion=spread)
-        else:
-            probability = dispersed_count_beyond(out.hits, expected=wanted, dispersion=spread)
-        if probability >= _OUTLIER:
-            break
-        kept = others
-    return kept

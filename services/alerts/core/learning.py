@@ -12,7 +12,7 @@ from shared.schemas.live import BUCKET_MS
 from shared.statistics import minutes as of_hour
 from shared.statistics import rates
 from shared.statistics.minutes import Minutes
-from shared.statistics.rates import Hour
+from shared.statistics.seasons import OCCURRENCES_MAX, Hour, remember
 from shared.statistics.weeks import HOUR_MS, hour_of_week
 
 #: Slices of one customer that are followed; beyond them only the whole is.
@@ -66,7 +66,7 @@ def end_hour(
     into = seasons.of(ended)
     for name, one in series.items():
         for metric, learning in one.learning.items():
-            hours = rates.remember(into.hours.get(name, {}).get(metric, ()), rates.end_hour(learning))
+            hours = remember(into.hours.get(name, {}).get(metric, ()), rates.end_hour(learning))
             if hours:
                 into.hours.setdefault(name, {})[metric] = hours
     _forget_old(into, hour_ms)
@@ -125,7 +125,7 @@ def usual_times(minutes: Mapping[str, Minutes], metric: Metric, end_ms: int) -> 
 
 def _forget_old(season: Season, now_ms: int) -> None:
     """Slices that did not come for two months, and the oldest beyond the limit."""
-    oldest_ms = now_ms - rates.OCCURRENCES_MAX * 7 * 24 * HOUR_MS
+    oldest_ms = now_ms - OCCURRENCES_MAX * 7 * 24 * HOUR_MS
     newest = {
         name: max((hours[-1].start_ms for hours in metrics.values()), default=0)
         for name, metrics in season.hours.items()

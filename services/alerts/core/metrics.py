@@ -8,7 +8,7 @@ from typing import Final, Literal
 from shared.schemas.alerts.rule import Direction, MetricName
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
 from shared.schemas.received import Received, ReceivedCount
-from shared.statistics.rates import Rate
+from shared.statistics.seasons import Rate
 
 #: The counts of a bucket that are kept, in this order; as in `shared.schemas.live`.
 FIELDS: Final = (

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from shared.schemas.alerts.rule import Direction, MetricName, Severity
-from shared.statistics.rates import SeasonName
+from shared.statistics.seasons import SeasonName
 
 SCHEMA_VERSION: Final = 1
 #: Slices of an incident that an event names, the worst first.

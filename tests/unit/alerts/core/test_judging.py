@@ -16,7 +16,8 @@ from services.alerts.core.judging import (
 from services.alerts.core.metrics import FIELDS, METRICS
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, window
 from shared.schemas.alerts.rule import AlertRule, MetricName
-from shared.statistics.rates import Expected, Hour, Learning, likelihood
+from shared.statistics.rates import Learning, likelihood
+from shared.statistics.seasons import Expected, Hour
 from tests.unit.alerts.live import T0
 
 UNUSUAL = AlertRule(id="unusual", version=1, name="Unusual", metric="rebuffering", condition="anomaly")

@@ -9,18 +9,15 @@ from hypothesis import strategies as st
 
 from shared.statistics.rates import (
     UNLEARNED_MINUTES_MAX,
-    Hour,
     Learning,
-    Rate,
     begin_hour,
     end_hour,
-    expected,
     learn_minute,
     learn_short,
     likelihood,
     rate_of,
-    remember,
 )
+from shared.statistics.seasons import Hour, Rate, expected, remember
 from shared.statistics.tails import dispersed_count_beyond, dispersed_share_at_least
 from shared.statistics.weeks import HOUR_MS, hour_of_week
 
