@@ -16,6 +16,7 @@ from bench import capacity, figures
 from bench.chart import Bar, bars
 from bench.parts import PARTS
 from bench.results import FOLDER, Part, adopt, kept, read, table
+from bench.scale import extrapolated
 
 ROOT: Final = Path(__file__).parents[1]
 #: The documents that have blocks of figures.
@@ -45,6 +46,8 @@ def written() -> dict[Path, str]:
         "capacity-cores": partial(capacity.cores, results),
         "capacity-views": partial(capacity.views, results),
         "capacity-million": partial(capacity.million, results),
+        "capacity-scale": partial(extrapolated.table, results),
+        "capacity-scale-protocol": partial(extrapolated.protocol, results),
     }
 
     def filled(block: re.Match[str]) -> str:
