@@ -1,7 +1,7 @@
 """What slots and partitions cost beside their beacons: `python -m bench.scale [--slots 4 12 24] [--partitions 64 256]`.
 
 Idle slots by processes on one broker, in growing number; then with heartbeats (as with standbys), with lookups, and with a trickle
-of beacons that makes every partition commit five times a second. Measured are the CPU of broker and slots, memory, connections,
+of beacons that makes every partition commit twice a second. Measured are the CPU of broker and slots, memory, connections,
 heartbeats, commits, and how long slots take until they work. `bench.scale.model` is fitted to it, and holds its answer for the
 largest (`--largest SLOTS PARTITIONS`) against what is measured there. Phase `group` simulates the group's members at the full
 number. `bench.report` extrapolates (docs/capacity.md). Checked before any figure: all partitions are worked, by as many slots as
@@ -77,7 +77,8 @@ def _line(one: Measured) -> str:
     return (
         f"| {one.what}: {point.slots} slots, {point.partitions:,} partitions | {point.broker:.2f} | {point.of_slots:.2f} |"
         f" {point.of_slots / point.slots:.3f} | {point.commits:,.0f} | {one.heartbeats:,.0f} | {one.connections:,} |"
-        f" {one.pss_mib:.0f} | {one.start_seconds:.1f} | {joined} |"
+        f" {one.pss_mib:.0f} | {one.waited:.0%} |"
+        f" {one.start_seconds:.1f} | {joined} |"
     )
 
 
@@ -108,10 +109,10 @@ def _part(measured: list[Measured], settled: Settled, given: Given) -> Part:
         "One broker and slots of `video_views` on the same two cores, each slot a process. CPU is in cores.",
         "",
         (
-            "| state | broker | all slots | a slot | commits/s | heartbeats/s | connections | MiB a slot | all work after, s |"
-            " one more works after, s |"
+            "| state | broker | all slots | a slot | commits/s | heartbeats/s | connections | MiB a slot |"
+            " waited for a core | all work after, s | one more works after, s |"
         ),
-        "|" + "---|" * 10,
+        "|" + "---|" * 11,
         *map(_line, measured),
         "",
         (

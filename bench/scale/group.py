@@ -99,9 +99,14 @@ class Members:
         wait_until(self._is_settled, _SETTLED_SECONDS_MAX, what)
         return time.monotonic() - began
 
-    def _is_settled(self) -> bool:
+    @property
+    def sizes(self) -> list[int]:
+        """How many partitions each member has."""
         with self._lock:
-            sizes = [len(held) for held in self._held.values()]
+            return [len(held) for held in self._held.values()]
+
+    def _is_settled(self) -> bool:
+        sizes = self.sizes
         return sum(sizes) == self._partitions and max(sizes) - min(sizes) <= 1
 
     def _poll(self) -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -25,12 +25,16 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Used(NamedTuple):
-    """By the second, over a while: CPU of the broker and of all slots together (cores), heartbeats and commits."""
+    """By the second, over a while: CPU of the broker and of all slots together (cores), heartbeats and commits.
+
+    `waited` is the share of the time in which a slot's thread wanted a core and had none.
+    """
 
     broker: float
     slots: float
     heartbeats: float
     commits: float
+    waited: float
 
 
 class Fleet:
@@ -93,11 +97,19 @@ class Fleet:
     def used(self, seconds: float) -> Used:
         """What is used in the next seconds. Commits are asked for outside of them: the answers cost the slots CPU."""
         commits, asked = self.commits(), time.monotonic()
+        waited_before = self._ran_and_waited()
         before, began = self._cpu_and_beats(), time.monotonic()
         time.sleep(seconds)
         after, ended = self._cpu_and_beats(), time.monotonic()
+        ran, waited = (last - first for first, last in zip(waited_before, self._ran_and_waited(), strict=True))
         broker, slots, beats = ((last - first) / (ended - began) for first, last in zip(before, after, strict=True))
-        return Used(broker, slots, beats, (self.commits() - commits) / (time.monotonic() - asked))
+        commits_a_second = (self.commits() - commits) / (time.monotonic() - asked)
+        return Used(broker, slots, beats, commits_a_second, waited / max(1, ran + waited))
+
+    def _ran_and_waited(self) -> tuple[int, int]:
+        """Nanoseconds in which the present threads of all slots ran, and waited for a core."""
+        found = [line for pid in self.pids for line in _schedule(pid)]
+        return sum(one[0] for one in found), sum(one[1] for one in found)
 
     def _cpu_and_beats(self) -> tuple[float, float, float]:
         broker, slots = _cpu_seconds(self._broker.child.pid or 0), sum(map(_cpu_seconds, self.pids))
@@ -162,6 +174,16 @@ def _commits(port: int) -> float:
 def _cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _schedule(pid: int) -> Iterator[tuple[int, int]]:
+    """Of each thread, ns on a core and ns of waiting for one (https://docs.kernel.org/scheduler/sched-stats.html)."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            ran, waited, _ = (thread / "schedstat").read_text(encoding="ascii").split()
+        except FileNotFoundError:
+            continue
+        yield int(ran), int(waited)
 
 
 def _pss_kib(pid: int) -> int:

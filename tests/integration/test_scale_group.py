@@ -1,0 +1,27 @@
+"""The group that `bench.scale` simulates divides the partitions as slots do."""
+
+import pytest
+
+from bench.scale.group import Members
+from deploy.local.broker import Broker
+from shared import topics
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+PARTITIONS = topics.BEACONS.partitions(topics.PROFILES["laptop"])
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> list[topics.Topic]:
+    return [topics.BEACONS]
+
+
+def test_members_divide_all_partitions_and_again_as_one_comes_and_one_leaves(broker: Broker) -> None:
+    members = Members(broker, PARTITIONS)
+    with members.running():
+        assert members.add(3) > 0
+        assert sorted(members.sizes) == [2, 3, 3]
+        assert members.add(1) > 0
+        assert members.sizes == [2, 2, 2, 2]
+        assert members.remove() > 0
+        assert sorted(members.sizes) == [2, 3, 3]
