@@ -86,7 +86,8 @@ class Membership:
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = _numbers(partitions)
         log.warning("lost", partitions=numbers)
-        self.is_clean = self.is_clean and not self.is_stopping
+        # What was handed over before is the successor's by now.
+        self.is_clean = self.is_clean and not (self.is_stopping and set(numbers) & set(self._partitions.numbers))
         self._partitions.release(numbers)
         self._positions.stop(numbers)
         self._on_change()

@@ -164,7 +164,8 @@ class Replica:
             self._is_standing_by = False
             self._standby = None
             self._show_copies({})
-            standby.close()
+            # Closing its client takes long; whoever takes the slot over does not wait for it.
+            threading.Thread(target=standby.close, name="standby: close").start()
 
     def _show_copies(self, lags: dict[int, int]) -> None:
         gauges.show_copies(lags, before=self._lags)
@@ -187,10 +188,12 @@ class Replica:
                     chosen = self._find_successor(heartbeats, partitions, chosen)
                     if self._is_home_ready(chosen):
                         break
-            if chosen is None:
+            if heartbeats is None or chosen is None:
                 worker.membership.leave()
             else:
                 worker.membership.hand_over()
+                # All is committed: the successor does not wait until the clients here are closed.
+                heartbeats.announce("handing_over", partitions, successor=chosen)
         except SlotFenced as error:
             # First: a takeover that still runs here would fence the new owner.
             worker.membership.abandon()
