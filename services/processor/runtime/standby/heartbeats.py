@@ -29,6 +29,8 @@ BEAT_SECONDS: Final = 0.2
 UNREAD_SECONDS: Final = 1.0
 FLUSH_SECONDS_MAX: Final = 2.0
 STOP_SECONDS_MAX: Final = 5.0
+#: The client gives back what has come when this time is over: a hand-over waits for it.
+READ_SECONDS: Final = 0.02
 
 
 class Heartbeats:
@@ -152,7 +154,7 @@ class Heartbeats:
 
     def _read(self) -> None:
         self._refusals.check()
-        for message in self._consumer.consume(1000, 0.1):
+        for message in self._consumer.consume(1000, READ_SECONDS):
             error = message.error()
             if error is not None:
                 if error.fatal():
