@@ -92,6 +92,21 @@ class Answering:
             found.append(await self._engine.ask(whole, tables))
         return found, about_views(question, read)
 
+    async def first_rows(
+        self, question: Question, asked: Sequence[Statement], rows_max: int
+    ) -> tuple[list[dict[str, Any]], About]:
+        """The first rows of statements over relation `views`, one statement after the other until there are so many, all of one
+        moment. Raises what its sources raise.
+        """
+        read = await self.reading(question)
+        found: list[dict[str, Any]] = []
+        for statement in asked:
+            whole, tables = _laid_out(question, read, statement)
+            found += await self._engine.ask(whole, tables)
+            if len(found) >= rows_max:
+                break
+        return found[:rows_max], about_views(question, read)
+
     async def pour(self, question: Question, asked: Statement, take: Callable[[pa.RecordBatchReader], T]) -> T:
         """What `take` makes of the rows of a statement over relation `views`, as they come. Raises what its sources raise."""
         statement, tables = _laid_out(question, await self.reading(question), asked)

@@ -43,6 +43,12 @@ class Reader(Protocol):
         """The rows of each statement, all of one moment; raises the same."""
         ...
 
+    async def first_rows(
+        self, question: Question, asked: Sequence[Statement], rows_max: int
+    ) -> tuple[list[dict[str, Any]], About]:
+        """The rows of statements one after the other until there are so many, all of one moment; raises the same."""
+        ...
+
 
 class Resources:
     """The routes."""

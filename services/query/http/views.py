@@ -95,7 +95,7 @@ class ViewRoutes:
                 await self._audit.note(self._desk.actor(request), "exported_views", given.customer or "")
             if viewers := search.viewers_of(asked):
                 await self._audit.note(self._desk.actor(request), "looked_at_viewer", ", ".join(viewers))
-            (rows,), about = await self._reader.rows(asked.question, lambda _: [search.statement(asked)])
+            rows, about = await self._reader.first_rows(asked.question, search.in_parts(asked), asked.limit + 1)
         found = search.page(asked, rows, about)
         if is_csv:
             return as_csv(request, found)

@@ -44,6 +44,17 @@ class Rows:
         )
         return summed
 
+    def tables(self, places: Sequence[int], rows: Indices) -> list[tuple[Floats, Floats]]:
+        """`table` of these rows by each dimension alone."""
+        events, exposure = self._events[rows], self._exposure[rows]
+        bad = np.flatnonzero(events)
+        of_bad, found = events[bad], []
+        for place in places:
+            code, size = self._codes[place][rows], self._cards[place]
+            by_events = np.bincount(code[bad], of_bad, size).astype(np.float64, copy=False)
+            found.append((by_events, np.bincount(code, exposure, size).astype(np.float64, copy=False)))
+        return found
+
     def of(self, cohort: Sequence[tuple[int, int]]) -> Indices:
         """The free rows of a cohort: dimensions and the code of each."""
         slices = [self._of_value(place, code) for place, code in cohort]

@@ -13,8 +13,16 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import OTHER, Counts, Floats, Value
-from shared.statistics.suspects.likelihood import AMONG_COHORTS, EVENTS_MIN, OVER_TIME, PRIOR_EVENTS, Quad, evidence
-from shared.statistics.suspects.rows import Rows
+from shared.statistics.suspects.likelihood import (
+    AMONG_COHORTS,
+    EVENTS_MIN,
+    OVER_TIME,
+    PRIOR_EVENTS,
+    Evidence,
+    Quad,
+    evidence,
+)
+from shared.statistics.suspects.rows import Indices, Rows
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.
@@ -67,6 +75,18 @@ class _Candidate:
     factor: float
 
 
+@dataclass(frozen=True)
+class _Extension:
+    """A cohort with one dimension more, by the values of this one."""
+
+    cohort: Cohort
+    place: int
+    codes: Indices
+    quad: Quad
+    #: The usual rate that each is thought to have.
+    prior: Floats
+
+
 def suspects(counts: Counts, *, limit: int = 5, line: float = LINE) -> list[Suspect]:
     """The suspects, the best explanation first. None where nothing is worse than chance and natural change make it.
 
@@ -107,7 +127,7 @@ class _Search:
         front, seen = [one for one in found if len(one.cohort) == 2], set[Cohort]()
         for _ in range(2, min(ORDER_MAX, len(self._cards))):
             front = sorted(front, key=lambda one: -one.score)[:BEAM]
-            front = [wider for one in front for wider in self._extended(one.cohort, seen)]
+            front = list(self._all_extended(front, seen))
             found += front
         return found
 
@@ -190,46 +210,60 @@ class _Search:
         places = np.unravel_index(codes, [self._cards[place] for place in dims])
         is_value = np.all([place != OTHER for place in places], axis=0)
         codes, places = codes[is_value], tuple(place[is_value] for place in places)
+        if not codes.size:
+            return
         if len(dims) == 1:
             prior = np.full(codes.size, self._overall_rate())
         else:
             prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
-        cohorts = [tuple(zip(dims, map(int, values), strict=True)) for values in zip(*places, strict=True)]
-        return self._judged(table[codes], prior, cohorts, most=_KEPT_OF_PAIR)
-
-    def _extended(self, cohort: Cohort, seen: set[Cohort]) -> Iterator[_Candidate]:
-        rows = [side.of(cohort) for side in self._sides]
-        highest = max(float(self._rates[place][code]) for place, code in cohort)
-        within = {place for place, _ in cohort}
-        for place in range(len(self._cards)):
-            if place in within:
-                continue
-            table = self._table((place,), rows)
-            codes = np.flatnonzero(table.events >= EVENTS_MIN)
-            codes = codes[codes != OTHER]
-            prior = np.maximum(self._rates[place][codes], highest)
-            cohorts = [tuple(sorted((*cohort, (place, int(code))))) for code in codes]
-            for one in self._judged(table[codes], prior, cohorts, most=_KEPT):
-                if one.cohort not in seen:
-                    seen.add(one.cohort)
-                    yield one
-
-    def _judged(self, quad: Quad, prior: Floats, cohorts: Sequence[Cohort], *, most: int) -> Iterator[_Candidate]:
-        if not cohorts:
-            return
+        quad = table[codes]
         found = evidence(quad, self._total, prior, self._prior, self._apart)
-        cost = sum(self._costs[place] for place, _ in cohorts[0])
-        for number in np.argsort(-found.gain, kind="stable")[:most]:
-            if found.gain[number] > 0:
-                events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
-                yield _Candidate(
-                    cohorts[number],
-                    float(found.gain[number]) / self._clumping - cost,
-                    float(found.beyond[number]) / self._clumping - cost,
-                    (events, exposure, usual_events, usual_exposure),
-                    float(found.excess[number]),
-                    float(found.factor[number]),
+        for number in _best(found.gain, _KEPT_OF_PAIR):
+            cohort = tuple((dim, int(place[number])) for dim, place in zip(dims, places, strict=True))
+            yield self._candidate(cohort, quad, found, number)
+
+    def _all_extended(self, front: Sequence[_Candidate], seen: set[Cohort]) -> Iterator[_Candidate]:
+        """Each cohort with a further condition. All are judged together: thousands of small ones cost calls, not numbers."""
+        extensions = [one for cohort in front for one in self._extensions(cohort.cohort)]
+        if not extensions:
+            return
+        quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.quad.parts for one in extensions), strict=True)))
+        prior = np.concatenate([one.prior for one in extensions])
+        found = evidence(quad, self._total, prior, self._prior, self._apart)
+        first = 0
+        for one in extensions:
+            last = first + one.codes.size
+            for number in _best(found.gain[first:last], _KEPT):
+                cohort = tuple(sorted((*one.cohort, (one.place, int(one.codes[number])))))
+                if cohort not in seen:
+                    seen.add(cohort)
+                    yield self._candidate(cohort, quad, found, first + number)
+            first = last
+
+    def _extensions(self, cohort: Cohort) -> Iterator[_Extension]:
+        within = {place for place, _ in cohort}
+        places = [place for place in range(len(self._cards)) if place not in within]
+        tables = [side.tables(places, side.of(cohort)) for side in self._sides]
+        highest = max(float(self._rates[place][code]) for place, code in cohort)
+        for place, now, usual in zip(places, *tables, strict=True):
+            codes = np.flatnonzero(now[0] >= EVENTS_MIN)
+            codes = codes[codes != OTHER]
+            if codes.size:
+                yield _Extension(
+                    cohort, place, codes, Quad(*now, *usual)[codes], np.maximum(self._rates[place][codes], highest)
                 )
+
+    def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int) -> _Candidate:
+        cost = sum(self._costs[place] for place, _ in cohort)
+        events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
+        return _Candidate(
+            cohort,
+            float(found.gain[number]) / self._clumping - cost,
+            float(found.beyond[number]) / self._clumping - cost,
+            (events, exposure, usual_events, usual_exposure),
+            float(found.excess[number]),
+            float(found.factor[number]),
+        )
 
     def _dispersion(self) -> float:
         """By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
@@ -264,3 +298,10 @@ class _Search:
             weight += float(np.square(expected[is_enough]).sum())
         least, most = PRIOR_EVENTS
         return min(most, max(least, weight / excess)) if excess > 0 else most if weight > 0 else least
+
+
+def _best(gain: Floats, most: int) -> list[int]:
+    """The places of the greatest gains, the greatest first; those without any are none."""
+    if not np.any(gain > 0):
+        return []
+    return [int(number) for number in np.argsort(-gain, kind="stable")[:most] if gain[number] > 0]

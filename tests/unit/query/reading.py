@@ -69,3 +69,15 @@ class ViewsInMemory:
             statement, tables = in_memory(question, self._views, one)
             found.append(await self._engine.ask(statement, tables))
         return found, ABOUT
+
+    async def first_rows(
+        self, question: Question, asked: Sequence[Statement], rows_max: int
+    ) -> tuple[list[dict[str, Any]], About]:
+        """See `Answering`."""
+        found: list[dict[str, Any]] = []
+        for one in asked:
+            statement, tables = in_memory(question, self._views, one)
+            found += await self._engine.ask(statement, tables)
+            if len(found) >= rows_max:
+                break
+        return found[:rows_max], ABOUT

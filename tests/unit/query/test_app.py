@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import jsonschema
@@ -18,6 +18,7 @@ from services.query.core.answer import About, Answer, Breakdown, Figure, Group, 
 from services.query.core.customers import Customers
 from services.query.core.filters import Filter
 from services.query.core.question import Question
+from services.query.core.sql.statements import Statement
 from services.query.core.suspects.answer import Looked, Suspect, SuspectCondition, Suspects
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.http.app import OPERATIONS, ROUTING, Sources, make_app
@@ -79,6 +80,11 @@ class FakeAnswers:
     async def rows(self, question: Question, _: object) -> tuple[list[list[dict[str, Any]]], About]:
         await self.answer(question)
         return [], ABOUT
+
+    async def first_rows(
+        self, question: Question, asked: Sequence[Statement], rows_max: int
+    ) -> tuple[list[dict[str, Any]], About]:
+        raise NotImplementedError
 
 
 class Desk:

@@ -64,11 +64,15 @@ def counted(views: list[View]) -> list[View]:
 
 
 def found(engine: Engine, views: list[View], **given: str) -> ViewList:
-    asked = search.understood(
-        parsed(AskedViews, list((WITHIN | given).items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
-    )
-    (rows,), about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: [search.statement(asked)]))
+    asked = understood(**given)
+    reading = ViewsInMemory(engine, views)
+    rows, about = asyncio.run(reading.first_rows(asked.question, search.in_parts(asked), asked.limit + 1))
     return search.page(asked, rows, about)
+
+
+def understood(**given: str) -> search.Search:
+    asked = parsed(AskedViews, list((WITHIN | given).items()))
+    return search.understood(asked, lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
 
 
 @pytest.mark.parametrize("order_by", ["time", "startup_ms", "rebuffer_ms", "score_view"])
@@ -88,6 +92,30 @@ def test_pages_hold_every_view_once_and_in_order(engine: Engine, views: list[Vie
     expected = sorted(counted(views), key=place)
     assert [row["view_id"] for row in rows] == [view.view_id for view in expected]
     assert all(len(page.views) == 17 for page in pages[:-1])
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_a_page_by_time_is_of_the_day_where_it_begins_if_that_has_enough(
+    engine: Engine, views: list[View], order: str
+) -> None:
+    asked = understood(order=order, limit="5")
+    first, *later = search.in_parts(asked)
+    reading = ViewsInMemory(engine, views)
+    rows, _ = asyncio.run(reading.first_rows(asked.question, [first], 6))
+
+    whole = search.page(asked, *asyncio.run(reading.first_rows(asked.question, [search.statement(asked)], 6)))
+    hours = {int(row["counted_ms"]) // HOUR_MS for row in rows}
+    day = range(asked.question.range.first_hour, asked.question.range.first_hour + 24)
+    if order == "descending":
+        day = range(asked.question.range.end_hour - 24, asked.question.range.end_hour)
+    assert hours <= set(day)
+    assert later
+    assert asyncio.run(reading.first_rows(asked.question, [first, *later], 6))[0][: len(rows)] == rows
+    assert search.page(asked, *asyncio.run(reading.first_rows(asked.question, [first, *later], 6))) == whole
+
+
+def test_a_page_by_another_number_is_of_the_whole_range() -> None:
+    assert len(search.in_parts(understood(order_by="startup_ms"))) == 1
 
 
 def test_a_search_finds_by_viewer_title_error_score_and_any_filter(engine: Engine, views: list[View]) -> None:

@@ -1,7 +1,7 @@
 """Single views over HTTP: where they are found, who is told, and that each look is noted."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
@@ -10,6 +10,7 @@ from services.accounts.core.credentials import Credential
 from services.query.core.answer import About
 from services.query.core.question import Question
 from services.query.core.resources.search import ViewList
+from services.query.core.sql.statements import Statement
 from services.query.http.app import Sources, make_app
 from services.query.http.views import as_csv
 from services.query.rim.processor import FoundView, ProcessorAway
@@ -81,12 +82,16 @@ class Searched:
         raise NotImplementedError
 
     async def rows(self, question: Question, asked: Any) -> tuple[list[list[dict[str, Any]]], About]:
-        (statement,) = asked(question)
+        raise NotImplementedError
+
+    async def first_rows(
+        self, question: Question, asked: Sequence[Statement], rows_max: int
+    ) -> tuple[list[dict[str, Any]], About]:
         rows = [
-            dict.fromkeys(statement.columns, number) | {"customer_id": "globex", "view_id": f"v{number}"}
+            dict.fromkeys(asked[0].columns, number) | {"customer_id": "globex", "view_id": f"v{number}"}
             for number in range(3)
         ]
-        return [rows], ABOUT
+        return rows[:rows_max], ABOUT
 
 
 @contextlib.asynccontextmanager

@@ -11,6 +11,7 @@ import msgspec
 
 from services.query.core import filters, limits
 from services.query.core.answer import About
+from services.query.core.calendar import HOUR_MS
 from services.query.core.customers import Admit
 from services.query.core.dimensions import Dimension, dimension
 from services.query.core.fields import NUMBERS, SINGLE
@@ -30,6 +31,9 @@ COLUMNS: Final = (
 )
 COLUMNS_MAX: Final = 60
 VIEWS_MAX: Final = 1_000
+#: Of a page by time: the hours that are looked through first, and how many times longer each further part is.
+_FIRST_HOURS: Final = 24
+_TIMES_LONGER: Final = 4
 #: What views are sorted by besides numbers: when they count.
 BY_TIME: Final = "time"
 
@@ -150,9 +154,38 @@ def viewers_of(search: Search) -> tuple[str, ...]:
     return () if found is None else filters.values_of(found, "viewer")
 
 
-def statement(search: Search) -> Statement:
-    """The rows of a page and one more, if there is one."""
+def in_parts(search: Search) -> list[Statement]:
+    """The rows of a page and one more, if there is one: those of each statement come before those of the next.
+
+    By time the first is of the day where the page begins, and each further one of four times as long: a page that is full after
+    some of them needs no file of the others.
+    """
+    within = search.question.range
+    if search.order_by != BY_TIME:
+        return [statement(search)]
+    first, end = within.first_hour, within.end_hour
+    if search.after is not None:
+        hour = int(search.after[1]) // HOUR_MS
+        first, end = (max(first, hour), end) if search.is_ascending else (first, min(end, hour + 1))
+    found: list[Statement] = []
+    hours = _FIRST_HOURS
+    while first < end or not found:
+        if search.is_ascending:
+            part = range(first, min(end, first + hours))
+            first = part.stop
+        else:
+            part = range(max(first, end - hours), end)
+            end = part.start
+        found.append(statement(search, part))
+        hours *= _TIMES_LONGER
+    return found
+
+
+def statement(search: Search, hours: range | None = None) -> Statement:
+    """The rows of a page and one more, if there is one; with `hours` (since 1970) of these alone."""
     condition, parameters = statements.conditions_of(search.question)
+    if hours is not None:
+        condition, parameters = f"{condition} AND hour >= ? AND hour < ?", [*parameters, hours.start, hours.stop]
     by_time = search.order_by == BY_TIME
     order = "counted_ms" if by_time else search.order_by
     direction = "ASC" if search.is_ascending else "DESC"
@@ -169,7 +202,7 @@ def statement(search: Search) -> Statement:
 
 
 def page(search: Search, rows: Sequence[Mapping[str, Any]], about: About) -> ViewList:
-    """The page that the rows of `statement` make."""
+    """The page that the rows of `in_parts` make."""
     views = [{column: row[column] for column in search.columns} for row in rows[: search.limit]]
     following = None
     if len(rows) > search.limit:
