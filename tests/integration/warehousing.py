@@ -88,7 +88,9 @@ class Warehouse:
         serving = Serving(dsn, away_seconds_max=20, stop=stop)
         serving.open()
         serving.keep_views(first_kept_hour(NOW_MS, self.settings.recent_days))
-        tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False)
+        # A copy of tables has what all have: to look would take dozens of statements.
+        if not Path(self.settings.warehouse_dir).exists():
+            tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False)
         landing = Landing(
             self.settings.warehouse_dir,
             serving,
@@ -139,7 +141,8 @@ class Warehouse:
 
     def land_rows(self, topic: RowTopic, values: Iterable[bytes], *, at_ms: int = NOW_MS) -> None:
         """Lands records of an application's topic, appended at one time, as one batch; its table is made when it is not there."""
-        tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False, rows_of=[topic])
+        if not Path(tables.ROWS[topic.name].path(self.settings.warehouse_dir)).exists():
+            tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False, rows_of=[topic])
         batch = self._records(topic.name, [(b"key", value, at_ms) for value in values])
         self._batch += 1
         RowLanding(self.settings.warehouse_dir, topic, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())(
