@@ -20,6 +20,7 @@ SHARING_SPARK: Final = (
     "test_cardinality.py",
     "test_hot_sums.py",
     "test_finalizer_identity.py",
+    "test_finalizer_refusals.py",
     "test_hanging_batch.py",
     "test_one_owner.py",
     "test_query_warehouse.py",

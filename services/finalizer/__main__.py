@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from services.finalizer import commands, folding
-from services.finalizer.driver import Driver, clock_ms, writing
+from services.finalizer.driver import Driver, StoppedEarly, clock_ms, writing
 from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
 from services.finalizer.jobs import asking
@@ -170,6 +170,8 @@ def land(
             if once:
                 driver.rebuilding.rebuild_dirty(driver.spark, upkeep.stream)
                 deletions.advance(although_stopping=True)
+    except StoppedEarly:
+        log.info("stopped_early")
     finally:
         admin.stop()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
@@ -33,18 +34,39 @@ class Driver:
     stop: threading.Event
 
 
+class StoppedEarly(JobFailed):
+    """The service was asked to stop before it had begun. Nothing is half done: the next start goes on with it."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped before it began")
+
+
 @contextmanager
 def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driver]:
-    """Takes the checkpoint and the serving database; gives both back. Raises `CheckpointInUse` and what a start may fail with."""
+    """Takes the checkpoint and the serving database; gives both back.
+
+    Raises `CheckpointInUse`, `StoppedEarly`, and what a start may fail with.
+    """
+
+    def go_on() -> None:
+        # Spark and dozens of statements take a minute on a busy machine, and a stop has its deadline.
+        if stop.is_set():
+            raise StoppedEarly
+
     with checkpoint_lock.hold(settings.checkpoint_dir):
         serving = Serving(
             settings.postgres_dsn.get_secret_value(), away_seconds_max=settings.postgres_away_seconds_max, stop=stop
         )
         try:
             serving.open()
+            go_on()
             with spark_session(settings) as spark:
                 tables.ensure(
-                    spark, settings.warehouse_dir, auto_compact=settings.auto_compact, rows_of=settings.row_topics
+                    spark,
+                    settings.warehouse_dir,
+                    auto_compact=settings.auto_compact,
+                    rows_of=settings.row_topics,
+                    before_each=go_on,
                 )
                 # Before views are kept: from then on others bring them, too.
                 refuse_forgotten(spark, settings.warehouse_dir, serving)

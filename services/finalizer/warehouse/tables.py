@@ -1,6 +1,6 @@
 """The warehouse's tables, each once: its place, columns, partitions, clustering and properties."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -217,12 +217,20 @@ def layout_of(table: Table) -> dict[str, Any]:
     return {"partition_by": list(table.partition_by), "columns": table.columns()}
 
 
-def ensure(spark: SparkSession, warehouse: str, *, auto_compact: bool, rows_of: Collection[RowTopic] = ()) -> None:
+def ensure(
+    spark: SparkSession,
+    warehouse: str,
+    *,
+    auto_compact: bool,
+    rows_of: Collection[RowTopic] = (),
+    before_each: Callable[[], None] = lambda: None,
+) -> None:
     """Creates what is missing: tables, and columns and properties that this version has; of applications those of `rows_of`.
 
-    A table that has them all gets no commit. Raises `TableDiffers`.
+    A table that has them all gets no commit. `before_each` is called before each table, and may raise. Raises `TableDiffers`.
     """
     for table in those_of(rows_of):
+        before_each()
         properties = {**table.properties, "delta.autoOptimize.autoCompact": str(auto_compact).lower()}
         present = _present(spark, table.path(warehouse))
         if present is None:
