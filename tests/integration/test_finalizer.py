@@ -12,16 +12,12 @@ from uuid import uuid4
 import msgspec
 import pyspark
 import pytest
-from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import AdminClient
-from deltalake import DeltaTable, Field, Schema
-from deltalake.schema import PrimitiveType
 
 from deploy.local.broker import Broker
 from deploy.local.paths import SPARK_JARS
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from deploy.local.process import Child, wait_until
+from deploy.local.process import Child
 from deploy.topics import create_topics
 from shared.codec import VIEW
 from shared.schemas.view import View
@@ -192,46 +188,6 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_on_s
         assert child.exit_code == 0
 
     expect_truth(installation, newest([*first, *later, a_view("v3", revision=2, watch_ms=1_000, hour=2)]))
-
-
-def test_what_would_do_harm_is_refused_with_what_to_do(installation: Installation) -> None:
-    def refused() -> str:
-        assert installation.run_once() == 1
-        lines = (installation.folder / "finalizer.log").read_text().splitlines()
-        return next(line for line in reversed(lines) if "cannot_run" in line)
-
-    topic = Topic(installation.bootstrap, "processor")
-    topic.send([a_view("one")])
-    assert installation.run_once() == 0
-
-    # A checkpoint of another generation of the warehouse.
-    (installation.folder / "warehouse").rename(installation.folder / "former")
-    assert "belongs to another generation of the warehouse" in refused()
-    shutil.rmtree(installation.folder / "warehouse")
-
-    # A table whose column has another type; it is left alone.
-    of_strings = Schema([Field("reason", PrimitiveType("string")), Field("value", PrimitiveType("string"))])
-    DeltaTable.create(installation.folder / "warehouse" / "unparsed", of_strings)
-    assert "column value of table unparsed is string, this version writes binary" in refused()
-    assert installation.table("unparsed", "SELECT * FROM t") == []
-    shutil.rmtree(installation.folder / "warehouse")
-    (installation.folder / "former").rename(installation.folder / "warehouse")
-
-    # Records that are gone before they were landed.
-    topic.send([a_view(f"gone-{number}") for number in range(30)])
-    admin = AdminClient({"bootstrap.servers": installation.bootstrap})
-    partitions = [TopicPartition(VIEWS.name, number, OFFSET_END) for number in range(8)]
-    for answer in admin.delete_records(partitions).values():
-        answer.result(30)
-    topic.send([a_view("after")])
-    assert "Kafka no longer has records that were never landed" in refused()
-
-    # A topic that was recreated.
-    for answer in admin.delete_topics([VIEWS.name]).values():
-        answer.result(30)
-    wait_until(lambda: VIEWS.name not in admin.list_topics(timeout=10).topics, 30, "the topic is gone")
-    create_topics(Settings(kafka_bootstrap=installation.bootstrap), [VIEWS])
-    assert "was created before topic views was recreated" in refused()
 
 
 @pytest.fixture
