@@ -36,12 +36,12 @@ LONGEST: Final = (
     *SHARING_SPARK,
     *_APART,
     "test_demo.py",
+    "test_deletions_customer.py",
     "test_security.py",
     "test_observe.py",
     "test_second_cluster.py",
     "test_players.py",
     "test_query_sources.py",
-    "test_deletions_customer.py",
     PAGE,
 )
 
