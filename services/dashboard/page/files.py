@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,19 +28,19 @@ POLICY: Final = (
 )
 
 
-@dataclass(frozen=True)
-class _File:
-    body: bytes
-    compressed: bytes
-    content_type: str
-    etag: str
-
-
 class Files:
     """The files of a folder by their path in it."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = {str(path.relative_to(folder)): _read(path) for path in folder.rglob("*") if path.is_file()}
+        self._files = {
+            str(path.relative_to(folder)): File.of(path.read_bytes(), path.suffix)
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+    def texts(self, suffixes: Sequence[str]) -> dict[str, str]:
+        """The files with these suffixes, by their path."""
+        return {path: found.body.decode() for path, found in self._files.items() if path.endswith(tuple(suffixes))}
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """The file that the route's `path` names."""
@@ -50,22 +51,36 @@ class Files:
         found = self._files.get(path)
         if found is None:
             raise web.HTTPNotFound
-        headers = {"ETag": f'"{found.etag}"', "Vary": "Accept-Encoding"}
-        if any(known.value == found.etag for known in request.if_none_match or ()):
+        return found.answer(request)
+
+
+@dataclass(frozen=True)
+class File:
+    """One file as it is sent."""
+
+    body: bytes
+    compressed: bytes
+    content_type: str
+    etag: str
+
+    @classmethod
+    def of(cls, body: bytes, suffix: str) -> "File":
+        """A file of these bytes."""
+        # Without a time in it, so that every process gives the same bytes.
+        compressed, etag = gzip.compress(body, mtime=0), hashlib.sha256(body).hexdigest()[:32]
+        return cls(body, compressed, _TYPES.get(suffix, _OTHER_TYPE), etag)
+
+    def answer(self, request: web.Request) -> web.StreamResponse:
+        """The file; 304 where the browser has it."""
+        headers = {"ETag": f'"{self.etag}"', "Vary": "Accept-Encoding"}
+        if any(known.value == self.etag for known in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        body = found.body
+        body = self.body
         if "gzip" in request.headers.get("Accept-Encoding", ""):
-            headers["Content-Encoding"], body = "gzip", found.compressed
-        if found.content_type == _TYPES[".html"]:
-            headers["Content-Security-Policy"] = _policy(found.body.decode())
-        return web.Response(body=body, headers=headers, content_type=found.content_type, charset="utf-8")
-
-
-def _read(path: Path) -> _File:
-    body = path.read_bytes()
-    content_type = _TYPES.get(path.suffix, _OTHER_TYPE)
-    # Without a time in it, so that every process gives the same bytes.
-    return _File(body, gzip.compress(body, mtime=0), content_type, hashlib.sha256(body).hexdigest()[:32])
+            headers["Content-Encoding"], body = "gzip", self.compressed
+        if self.content_type == _TYPES[".html"]:
+            headers["Content-Security-Policy"] = _policy(self.body.decode())
+        return web.Response(body=body, headers=headers, content_type=self.content_type, charset="utf-8")
 
 
 def _policy(html: str) -> str:

@@ -8,7 +8,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import INSTALLATION_PAGE, PAGE, PUBLIC, PUBLIC_PAGE, Access, Routing
-from services.dashboard.page.files import Files
+from services.dashboard.page import modules
+from services.dashboard.page.files import File, Files
 
 STATIC: Final = Path(__file__).parents[1] / "static"
 #: Pages with a document of their own.
@@ -25,15 +26,24 @@ class Pages:
 
     def __init__(self) -> None:
         self._files = Files(STATIC)
+        texts = self._files.texts((".js", ".mjs", ".html"))
+        self._screens = {
+            name: File.of(text.encode(), ".html")
+            for name, text in modules.documents(texts["index.html"], texts).items()
+        }
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes. Last of all: the address of a screen is any word that no other route has."""
-        routing.get("/", self._document("index.html"), PAGE, name="index")
+        routing.get("/", self._screen, PAGE, name="index")
         for path, (name, access) in _OWN.items():
             routing.get(path, self._document(name), access, name=f"{path[1:]}-page")
         routing.get("/static/{path:.+}", self._files.serve, PUBLIC, name="static")
         # `static/core/screens.js` knows the screens, and says so of a word that names no screen.
-        routing.get("/{screen:[a-z]+}", self._document("index.html"), PAGE, name="screen")
+        routing.get("/{screen:[a-z]+}", self._screen, PAGE, name="screen")
+
+    async def _screen(self, request: web.Request) -> web.StreamResponse:
+        found = self._screens.get(request.match_info.get("screen", ""))
+        return self._files.answer(request, "index.html") if found is None else found.answer(request)
 
     def _document(self, name: str) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:

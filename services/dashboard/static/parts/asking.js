@@ -44,6 +44,16 @@ export const counted = signal({ as_of_ms: /** @type {number | null} */ (null), a
 /** @type {Map<string, {data: any, at_ms: number}>} */
 const kept = new Map();
 
+/** @type {() => void} */
+let noteFirst;
+/** Of a screen that asks nothing nobody waits for longer. */
+const FIRST_MS_MAX = 1_000;
+/** Once the first question of a screen is answered, or is known to have no answer: what only menus need is asked then. */
+export const hasFirst = new Promise((resolve) => {
+  setTimeout(resolve, FIRST_MS_MAX);
+  noteFirst = () => resolve(undefined);
+});
+
 export function toLogin() {
   location.assign(`/login?to=${encodeURIComponent(location.pathname + location.search)}`);
 }
@@ -139,6 +149,7 @@ export function useFetched(key, addressOf, every_ms = 0) {
         if (stop.signal.aborted) return;
         state.value = { ...begun(key, addressOf), isAsking: false, problem: /** @type {Problem} */ (problem) };
       }
+      noteFirst();
       const isBroken = state.value.problem && ![400, 403, 404, 422].includes(state.value.problem.status);
       if (every_ms || isBroken) timer = setTimeout(ask, isBroken ? 5_000 : every_ms);
     };

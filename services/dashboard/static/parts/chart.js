@@ -3,10 +3,23 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
 import { axisText, countText, valueText } from "../core/format.js";
 import { momentText, tickText } from "../core/ranges.js";
 import { html } from "./html.js";
+
+/** @typedef {import("uplot")} Plot */
+
+/** The library comes while figures are asked for: they do not wait for it. @type {import("@preact/signals").Signal<typeof import("uplot") | null>} */
+const library = signal(null);
+const isMissing = signal(false);
+import("uplot").then(
+  (module) => {
+    library.value = module.default;
+  },
+  () => {
+    isMissing.value = true;
+  },
+);
 
 const COLOURS = 10;
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -27,15 +40,16 @@ const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
  */
 export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const plot = useRef(/** @type {uPlot | null} */ (null));
+  const plot = useRef(/** @type {Plot | null} */ (null));
   const at = useSignal(/** @type {number | null} */ (null));
-  const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value, top]);
+  const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value, top, Boolean(library.value)]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
   // Before the page is seen: a key that is pressed at once finds the plot.
   useLayoutEffect(() => {
     const into = /** @type {HTMLElement} */ (box.current);
-    const made = new uPlot(options(into, { lines, unit, tz, height, zoom, at, top }), data, into);
+    if (!library.value) return undefined;
+    const made = new library.value(options(library.value, into, { lines, unit, tz, height, zoom, at, top }), data, into);
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height }));
     watch.observe(into);
@@ -57,7 +71,8 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   };
   const shown = at.value !== null && at.value < times.length ? at.value : null;
   return html`<figure class="chart">
-    <div class="plot" ref=${box} tabindex="0" role="group" aria-label=${`${title}. Left and right arrow keys read the figures.`} onKeyDown=${step}></div>
+    <div class="plot" ref=${box} tabindex="0" role="group" aria-label=${`${title}. Left and right arrow keys read the figures.`} onKeyDown=${step} style=${{ minHeight: `${height}px` }}></div>
+    ${isMissing.value && html`<p class="notice" role="status">The chart cannot be drawn: a part of the page did not come. Load the page again.</p>`}
     ${(!isSmall || shown !== null) && html`<${Legend} lines=${lines} unit=${unit} at=${shown} hasCounts=${hasCounts} />`}
     <figcaption class="note" aria-live="polite">${shown === null ? (isSmall ? "\u00a0" : `Times are of ${tz}`) : momentText(times[shown] * 1_000, tz, { seconds: true })}</figcaption>
   </figure>`;
@@ -76,8 +91,8 @@ function Legend({ lines, unit, at, hasCounts }) {
 /** The places of values between two gaps. @param {(number | null)[]} values */
 const alone = (values) => values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
 
-/** @param {HTMLElement} into @param {any} what @returns {uPlot.Options} */
-function options(into, { lines, unit, tz, height, zoom, at, top }) {
+/** @param {typeof import("uplot")} uPlot @param {HTMLElement} into @param {any} what @returns {import("uplot").Options} */
+function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
   const ink = style(into, "--soft");
   const grid = style(into, "--edge");
   const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
@@ -100,7 +115,7 @@ function options(into, { lines, unit, tz, height, zoom, at, top }) {
         width: 2,
         dash: line.isBefore ? [4, 4] : undefined,
         // A point between two gaps would not be seen as a line.
-        points: { size: 5, filter: (/** @type {uPlot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
+        points: { size: 5, filter: (/** @type {Plot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
       })),
     ],
     hooks: {

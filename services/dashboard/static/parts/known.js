@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { DAY_MS, HOUR_MS } from "../core/ranges.js";
-import { fetchJson } from "./asking.js";
+import { fetchJson, hasFirst } from "./asking.js";
 
 /** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null}} Metric */
 /** @typedef {{name: string, title: string, kind: string}} Dimension */
@@ -55,4 +55,4 @@ export function seen(names) {
 const byName = (listed) => /** @type {any} */ (Object.fromEntries(listed.map((one) => [one.name, one])));
 
 ask();
-askCustomers();
+hasFirst.then(askCustomers);

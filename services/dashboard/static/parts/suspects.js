@@ -12,10 +12,10 @@ export const SUSPECTED = ["rebuffer_fraction", "playback_failure_fraction", "exi
 
 /**
  * Those of each metric that has some; one line says that all others were searched, or are being.
- * @param {{within: import("../core/place.js").Place}} props
+ * @param {{within: import("../core/place.js").Place, isDue: boolean}} props - `isDue`: what is asked for a figure comes before what explains it.
  */
-export function AllSuspects({ within }) {
-  const all = SUSPECTED.map((metric) => useQuestion("/v1/suspects", within, { metric, limit: 5 }, 30_000));
+export function AllSuspects({ within, isDue }) {
+  const all = SUSPECTED.map((metric) => useQuestion(isDue ? "/v1/suspects" : null, within, { metric, limit: 5 }, 30_000));
   const titles = (/** @type {(at: number) => boolean} */ which) => SUSPECTED.filter((_, at) => which(at)).map((name) => metricOf(name).title).join(", ");
   const sought = titles((at) => !all[at].data && !all[at].problem);
   const clear = titles((at) => all[at].data?.suspects.length === 0);

@@ -26,6 +26,7 @@ const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "play
 export default function Now() {
   const { customer, filters, more } = place.value;
   const slice = filters.length ? liveSlice(filters) : "";
+  const finished = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
   const { picture, status } = useLive(customer, slice ?? "");
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
   const isCountable = slice !== null && !(slice && picture && !isCounted(picture, slice));
@@ -38,8 +39,8 @@ export default function Now() {
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
       ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
     </section>
-    <${AllSuspects} within=${lastHour()} />
-    <${Finished} />
+    <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
+    <${Finished} found=${finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
     ${picture?.slices && html`<${Slices} picture=${picture} />`}
     ${customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
@@ -105,9 +106,8 @@ function Tile({ tile, picture, span_ms, isChosen }) {
 
 const lastHour = () => ({ ...place.value, range: "1h", from: "", to: "" });
 
-/** What has finished in the last hour, under all filters. */
-function Finished() {
-  const found = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
+/** What has finished in the last hour, under all filters. @param {{found: import("../parts/asking.js").Answer}} props */
+function Finished({ found }) {
   return html`<section aria-labelledby="finished-title">
     <div class="section-head"><h2 id="finished-title">Views that finished in the last hour</h2></div>
     <${Freshness} isNow />

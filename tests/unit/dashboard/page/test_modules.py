@@ -1,0 +1,49 @@
+"""The modules that a screen's document names."""
+
+import re
+
+import pytest
+
+from services.dashboard.page.files import Files
+from services.dashboard.page.modules import documents
+from services.dashboard.page.routes import STATIC
+
+_NAMED = re.compile(r'<link rel="modulepreload" href="/static/([^"]+)">')
+DOCUMENT = '<script type="importmap">{"imports": {"lib": "/static/vendor/lib.mjs"}}</script>\n<script src="/static/main.js"></script>'
+FILES = {
+    "main.js": 'import { one } from "lib";\nimport {\n  two,\n} from "./parts/two.js";\n',
+    "core/screens.js": 'const SCREENS = [\n  { name: "", load: () => import("../screens/now.js") },\n  { name: "views", load: () => import("../screens/views.js") },\n];',
+    "parts/two.js": 'export { one } from "lib";\nimport { screens } from "../core/screens.js";\nconst later = () => import("./later.js");',
+    "parts/later.js": "",
+    "screens/now.js": 'import { two } from "../parts/two.js";',
+    "screens/views.js": "",
+    "vendor/lib.mjs": "",
+}
+
+
+def test_a_document_names_what_its_screen_imports_once_and_not_what_is_imported_later() -> None:
+    found = {name: sorted(_NAMED.findall(text)) for name, text in documents(DOCUMENT, FILES).items()}
+
+    shared = ["core/screens.js", "main.js", "parts/two.js", "vendor/lib.mjs"]
+    assert found == {"": sorted([*shared, "screens/now.js"]), "views": sorted([*shared, "screens/views.js"])}
+
+
+def test_modules_stand_behind_the_import_map_that_names_them() -> None:
+    text = documents(DOCUMENT, FILES)[""]
+    assert text.index("</script>") < text.index("modulepreload") < text.index('src="/static/main.js"')
+
+
+def test_an_import_of_what_is_no_file_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        documents(DOCUMENT, {**FILES, "screens/views.js": 'import { x } from "./gone.js";'})
+
+
+def test_every_screen_of_the_page_has_its_document() -> None:
+    texts = Files(STATIC).texts((".js", ".mjs", ".html"))
+    found = documents(texts["index.html"], texts)
+
+    assert len(found) == texts["core/screens.js"].count("load: () =>")
+    for name, text in found.items():
+        # A figure does not wait for the library that draws charts.
+        assert "vendor/uPlot.esm.js" not in _NAMED.findall(text), name
+        assert {"main.js", "vendor/preact.mjs"} < set(_NAMED.findall(text)), name
