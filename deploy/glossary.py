@@ -8,7 +8,7 @@ from typing import Final
 from deploy.local.paths import ROOT
 
 SOURCE: Final = ROOT / "docs" / "view.md"
-GLOSSARY: Final = ROOT / "services" / "dashboard" / "static" / "core" / "glossary.js"
+GLOSSARY: Final = ROOT / "services" / "dashboard" / "static" / "core" / "words" / "glossary.js"
 _COLUMNS: Final = ("name", "formula", "source", "clients", "mux", "cta")
 _HEAD: Final = "| metric | formula |"
 _LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")

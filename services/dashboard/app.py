@@ -60,7 +60,7 @@ OPERATIONS: Final[list[Operation]] = [
 ]
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
-_AWAY: Final = STATIC / "away.html"
+_AWAY: Final = STATIC / "pages" / "away.html"
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
 _POLICY: Final = "Content-Security-Policy"

@@ -23,7 +23,7 @@ from shared.schemas.recording import SESSION_ID, RecordingIndex
 
 log = structlog.get_logger(__name__)
 
-_PAGE: Final = Path(__file__).parent / "static" / "replay.html"
+_PAGE: Final = Path(__file__).parent / "static" / "pages" / "replay.html"
 #: From the processor, between two pieces; a payload as a whole may take long.
 SILENT_SECONDS_MAX: Final = 30.0
 PIECE_BYTES: Final = 256 * 1024

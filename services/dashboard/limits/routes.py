@@ -15,7 +15,7 @@ from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
 from shared.http.problems import Problem
 
-_PAGE: Final = Path(__file__).parents[1] / "static" / "limits.html"
+_PAGE: Final = Path(__file__).parents[1] / "static" / "pages" / "limits.html"
 OPERATIONS: Final = [
     Operation(
         "/v1/limits",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-SCREENS: Final = "core/screens.js"
+SCREENS: Final = "core/place/screens.js"
 _ENTRY: Final = "main.js"
 _SCREEN: Final = re.compile(r'name: "([a-z]*)".*import\("([./\w]+)"\)')
 #: Imports of a module; those that are asked for later are not among them.

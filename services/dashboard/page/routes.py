@@ -14,10 +14,10 @@ from services.dashboard.page.files import File, Files
 STATIC: Final = Path(__file__).parents[1] / "static"
 #: Pages with a document of their own.
 _OWN: Final[Mapping[str, tuple[str, Access]]] = {
-    "/login": ("login.html", PUBLIC_PAGE),
+    "/login": ("pages/login.html", PUBLIC_PAGE),
     # The reader of the API's document.
-    "/docs": ("reference.html", PUBLIC_PAGE),
-    "/partitions": ("partitions.html", INSTALLATION_PAGE),
+    "/docs": ("pages/reference.html", PUBLIC_PAGE),
+    "/partitions": ("pages/partitions.html", INSTALLATION_PAGE),
 }
 
 
@@ -38,7 +38,7 @@ class Pages:
         for path, (name, access) in _OWN.items():
             routing.get(path, self._document(name), access, name=f"{path[1:]}-page")
         routing.get("/static/{path:.+}", self._files.serve, PUBLIC, name="static")
-        # `static/core/screens.js` knows the screens, and says so of a word that names no screen.
+        # `static/core/place/screens.js` knows the screens, and says so of a word that names no screen.
         routing.get("/{screen:[a-z]+}", self._screen, PAGE, name="screen")
 
     async def _screen(self, request: web.Request) -> web.StreamResponse:

@@ -4,12 +4,12 @@
 import { signal, useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { SCREENS, screenOf } from "./core/screens.js";
-import { Skeleton } from "./parts/asking.js";
+import { SCREENS, screenOf } from "./core/place/screens.js";
+import { Skeleton } from "./parts/data/asking.js";
 import { html } from "./parts/html.js";
 import { go, Link, place } from "./parts/place.js";
 import { Saved } from "./parts/saved.js";
-import { Account, session } from "./parts/session.js";
+import { Account, session } from "./parts/data/session.js";
 
 /** Modules of screens that have come. @type {Map<string, Function>} */
 const loaded = new Map();

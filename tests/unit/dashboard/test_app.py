@@ -60,7 +60,7 @@ async def test_partitions_are_passed_on_and_have_a_page(desk: Desk) -> None:
     desk.views.answer = b'{"application": "video_views"}'
     assert await desk.json("/v1/partitions") == {"application": "video_views"}
     page = await (await desk.client.get("/partitions")).text()
-    assert "/static/partitions.js" in page
+    assert "/static/pages/partitions.js" in page
     for problem, status in ((LookupsAway(""), 503), (LookupsRefused(""), 502)):
         desk.views.answer = problem
         assert (await desk.json("/v1/partitions", status))["title"]

@@ -1,8 +1,8 @@
 // @ts-check
 // How old the finished views behind a screen are, in words. Pure; times are ms since 1970.
 
-import { ageText } from "./format.js";
-import { momentText } from "./ranges.js";
+import { ageText } from "./words/format.js";
+import { momentText } from "./place/ranges.js";
 
 /** In steady traffic a view is counted within seconds of its end; where Postgres keeps none, within two minutes. */
 export const OLD_MS = 120_000;

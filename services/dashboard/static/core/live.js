@@ -1,8 +1,8 @@
 // @ts-check
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
-import { ageText, bitrateText, countText, shareText } from "./format.js";
-import { HOUR_MS, MINUTE_MS } from "./ranges.js";
+import { ageText, bitrateText, countText, shareText } from "./words/format.js";
+import { HOUR_MS, MINUTE_MS } from "./place/ranges.js";
 
 /** Of the stream, and of the last day of what was landed. */
 const STEP_MS = 5_000;

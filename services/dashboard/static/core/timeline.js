@@ -1,7 +1,7 @@
 // @ts-check
 // The life of a view from its events: states, ads, bitrates, and what its row says. Pure.
 
-import { bitrateText, countText, durationText, shareText } from "./format.js";
+import { bitrateText, countText, durationText, shareText } from "./words/format.js";
 
 const STATES = {
   viewstart: "starting",

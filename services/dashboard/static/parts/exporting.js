@@ -2,11 +2,11 @@
 // Exports: what is shown as a whole file, CSV or Parquet. The server makes it; the page waits, and the browser downloads it.
 
 import { useSignal } from "@preact/signals";
-import { resolved } from "../core/ranges.js";
-import { fetchJson } from "./asking.js";
+import { resolved } from "../core/place/ranges.js";
+import { fetchJson } from "./data/asking.js";
 import { html } from "./html.js";
 import { place } from "./place.js";
-import { change } from "./session.js";
+import { change } from "./data/session.js";
 
 const AGAIN_MS = 1_000;
 

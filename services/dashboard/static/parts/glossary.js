@@ -2,9 +2,9 @@
 // A metric's name, and behind it what it means: the table of docs/view.md.
 
 import { useSignal } from "@preact/signals";
-import { termOf } from "../core/glossary_lookup.js";
+import { termOf } from "../core/words/glossary_lookup.js";
 import { html } from "./html.js";
-import { capital, metricOf } from "./known.js";
+import { capital, metricOf } from "./data/known.js";
 
 /** A metric of the API. @param {{name: string}} props */
 export function MetricName({ name }) {

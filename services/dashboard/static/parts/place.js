@@ -2,13 +2,13 @@
 // The place that the address names, and moves to another one: back and forward work, and every address is a link.
 
 import { signal } from "@preact/signals";
-import { addressOf, changed, placeOf } from "../core/place.js";
+import { addressOf, changed, placeOf } from "../core/place/place.js";
 import { html } from "./html.js";
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 const here = () => placeOf(location.pathname, location.search, zone);
 
-/** @type {import("@preact/signals").Signal<import("../core/place.js").Place>} */
+/** @type {import("@preact/signals").Signal<import("../core/place/place.js").Place>} */
 export const place = signal(here());
 
 addEventListener("popstate", () => {
@@ -17,7 +17,7 @@ addEventListener("popstate", () => {
 
 /**
  * Moves to the place after a change. `replace` makes no step of the history: for what is typed.
- * @param {Partial<import("../core/place.js").Place>} change
+ * @param {Partial<import("../core/place/place.js").Place>} change
  * @param {{replace?: boolean}} [how]
  */
 export function go(change, how = {}) {
@@ -38,7 +38,7 @@ export function goTo(address) {
 
 /**
  * A link to the place after a change: opened here on a click, elsewhere as any link.
- * @param {{to: Partial<import("../core/place.js").Place>, children?: any, class?: string, [name: string]: any}} props
+ * @param {{to: Partial<import("../core/place/place.js").Place>, children?: any, class?: string, [name: string]: any}} props
  */
 export function Link({ to, children, ...others }) {
   const follow = (/** @type {MouseEvent} */ event) => {

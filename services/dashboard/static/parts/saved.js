@@ -2,11 +2,11 @@
 // Saved views: what the page shows now, kept under a name for oneself or for the whole organisation.
 
 import { useSignal } from "@preact/signals";
-import { addressOf } from "../core/place.js";
-import { Answered, useFetched } from "./asking.js";
+import { addressOf } from "../core/place/place.js";
+import { Answered, useFetched } from "./data/asking.js";
 import { html } from "./html.js";
 import { goTo, place } from "./place.js";
-import { change, session } from "./session.js";
+import { change, session } from "./data/session.js";
 
 export function Saved() {
   const isOpen = useSignal(false);

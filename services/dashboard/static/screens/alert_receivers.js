@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { change } from "../parts/session.js";
+import { change } from "../parts/data/session.js";
 
 /** @type {Record<string, [string, string][]>} */
 const PARTS = {

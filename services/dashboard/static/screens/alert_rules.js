@@ -3,14 +3,14 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, clockText, dayNames, dimensionsOf, figureOf, figureText, limitOf, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerts.js";
-import { durationText } from "../core/format.js";
-import { momentText } from "../core/ranges.js";
-import { useFetched } from "../parts/asking.js";
+import { durationText } from "../core/words/format.js";
+import { momentText } from "../core/place/ranges.js";
+import { useFetched } from "../parts/data/asking.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { dimensions, titleOf } from "../parts/known.js";
+import { dimensions, titleOf } from "../parts/data/known.js";
 import { place } from "../parts/place.js";
-import { change } from "../parts/session.js";
+import { change } from "../parts/data/session.js";
 
 const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 const NEW = { name: "", metric: "rebuffering", condition: "anomaly", direction: "above", ratio: 1.5, threshold: null, filter: {}, by: "", for_seconds: 0, viewers_min: 50, severity: "warning", is_enabled: true, quiet: { time_zone: "UTC", spans: [] }, receivers: [] };

@@ -3,12 +3,12 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, figureText, hitOf, sliceText } from "../core/alerts.js";
-import { ageText, durationText } from "../core/format.js";
-import { momentText } from "../core/ranges.js";
-import { Answered, now_ms, useFetched } from "../parts/asking.js";
+import { ageText, durationText } from "../core/words/format.js";
+import { momentText } from "../core/place/ranges.js";
+import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { html } from "../parts/html.js";
-import { titleOf } from "../parts/known.js";
+import { titleOf } from "../parts/data/known.js";
 import { Link, place } from "../parts/place.js";
 import { ReceiverForm, Receivers } from "./alert_receivers.js";
 import { NewRule, Rules } from "./alert_rules.js";

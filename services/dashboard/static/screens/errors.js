@@ -1,14 +1,14 @@
 // @ts-check
 // Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
 
-import { narrowed } from "../core/filters.js";
-import { changeText, countText, NONE, shareText, shortened } from "../core/format.js";
-import { localText, momentText, msOf } from "../core/ranges.js";
-import { Answered, useQuestion } from "../parts/asking.js";
+import { narrowed } from "../core/place/filters.js";
+import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
+import { localText, momentText, msOf } from "../core/place/ranges.js";
+import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
-import { titleOf } from "../parts/known.js";
+import { titleOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
 
 export default function Errors() {

@@ -2,22 +2,22 @@
 // Explore: a metric over a range, by up to two dimensions, under filters, beside another range; as lines, a table or a distribution.
 
 import { ruleMetricOf } from "../core/alerts.js";
-import { narrowed } from "../core/filters.js";
-import { changeText, countText, NONE, valueText } from "../core/format.js";
+import { narrowed } from "../core/place/filters.js";
+import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown, viewsMin } from "../core/figures.js";
-import { comparedFrom, rangeText } from "../core/ranges.js";
+import { comparedFrom, rangeText } from "../core/place/ranges.js";
 import { linesOf, topOf } from "../core/series.js";
-import { Answered, useQuestion } from "../parts/asking.js";
-import { Chart } from "../parts/chart.js";
-import { MixedClients } from "../parts/clients.js";
+import { Answered, useQuestion } from "../parts/data/asking.js";
+import { Chart } from "../parts/drawing/chart.js";
+import { MixedClients } from "../parts/notable/clients.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls, narrowTo } from "../parts/narrowing/controls.js";
 import { DimensionSelect } from "../parts/narrowing/dimension_select.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
-import { capital, metricOf, metrics, titleOf } from "../parts/known.js";
+import { capital, metricOf, metrics, titleOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
-import { classOf } from "../parts/thresholds.js";
+import { classOf } from "../parts/notable/thresholds.js";
 import { MetricName } from "../parts/glossary.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };

@@ -3,15 +3,15 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText } from "../core/alerts.js";
-import { countText, durationText, NONE } from "../core/format.js";
-import { localText, momentText } from "../core/ranges.js";
-import { addressFor, Answered, now_ms, useFetched } from "../parts/asking.js";
-import { Chart } from "../parts/chart.js";
+import { countText, durationText, NONE } from "../core/words/format.js";
+import { localText, momentText } from "../core/place/ranges.js";
+import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";
+import { Chart } from "../parts/drawing/chart.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { capital, dimensions, titleOf } from "../parts/known.js";
+import { capital, dimensions, titleOf } from "../parts/data/known.js";
 import { Link, place } from "../parts/place.js";
-import { change } from "../parts/session.js";
+import { change } from "../parts/data/session.js";
 
 const AGAIN_MS = 5_000;
 

@@ -3,9 +3,9 @@
 
 import { useSignal } from "@preact/signals";
 import { adviceOf, missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../core/arrivals.js";
-import { countText, shareText } from "../core/format.js";
-import { momentText } from "../core/ranges.js";
-import { Answered, now_ms, useFetched, useQuestion } from "../parts/asking.js";
+import { countText, shareText } from "../core/words/format.js";
+import { momentText } from "../core/place/ranges.js";
+import { Answered, now_ms, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";

@@ -1,25 +1,25 @@
 // @ts-check
 // Now: viewers and their experience as it is, by every live dimension; what has finished in the last hour; who is suspected.
 
-import { liveSlice, narrowed } from "../core/filters.js";
-import { ageText, countText, NONE, valueText } from "../core/format.js";
+import { liveSlice, narrowed } from "../core/place/filters.js";
+import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
 import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
-import { MINUTE_MS } from "../core/ranges.js";
-import { Answered, Skeleton, useFetched, useQuestion } from "../parts/asking.js";
-import { Chart } from "../parts/chart.js";
-import { MixedClients } from "../parts/clients.js";
+import { MINUTE_MS } from "../core/place/ranges.js";
+import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Chart } from "../parts/drawing/chart.js";
+import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Freshness } from "../parts/narrowing/freshness.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
-import { RecentIncidents } from "../parts/incidents.js";
-import { capital, metricOf, seen, titleOf } from "../parts/known.js";
-import { Spark, Status, useLive } from "../parts/live.js";
-import { WorldMap } from "../parts/map.js";
+import { RecentIncidents } from "../parts/notable/incidents.js";
+import { capital, metricOf, seen, titleOf } from "../parts/data/known.js";
+import { Spark, Status, useLive } from "../parts/data/live.js";
+import { WorldMap } from "../parts/drawing/map.js";
 import { go, Link, place } from "../parts/place.js";
-import { AllSuspects } from "../parts/suspects.js";
-import { classOf } from "../parts/thresholds.js";
+import { AllSuspects } from "../parts/notable/suspects.js";
+import { classOf } from "../parts/notable/thresholds.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
 
@@ -106,7 +106,7 @@ function Tile({ tile, picture, span_ms, isChosen }) {
 
 const lastHour = () => ({ ...place.value, range: "1h", from: "", to: "" });
 
-/** What has finished in the last hour, under all filters. @param {{found: import("../parts/asking.js").Answer}} props */
+/** What has finished in the last hour, under all filters. @param {{found: import("../parts/data/asking.js").Answer}} props */
 function Finished({ found }) {
   return html`<section aria-labelledby="finished-title">
     <div class="section-head"><h2 id="finished-title">Views that finished in the last hour</h2></div>

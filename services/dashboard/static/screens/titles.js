@@ -1,20 +1,20 @@
 // @ts-check
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
-import { narrowed } from "../core/filters.js";
-import { changeText, countText, durationText, NONE, valueText } from "../core/format.js";
+import { narrowed } from "../core/place/filters.js";
+import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
-import { comparedFrom, momentText } from "../core/ranges.js";
+import { comparedFrom, momentText } from "../core/place/ranges.js";
 import { linesOf } from "../core/series.js";
-import { addressFor, Answered, useFetched, useQuestion } from "../parts/asking.js";
-import { Chart } from "../parts/chart.js";
+import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
-import { capital, metricOf } from "../parts/known.js";
+import { capital, metricOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
-import { classOf } from "../parts/thresholds.js";
+import { classOf } from "../parts/notable/thresholds.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
 const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];

@@ -2,14 +2,14 @@
 // One view, open or finished: its life as a timeline, what it measured, every dimension, every event.
 
 import { useSignal } from "@preact/signals";
-import { bitrateText, durationText, NONE } from "../core/format.js";
-import { momentText } from "../core/ranges.js";
+import { bitrateText, durationText, NONE } from "../core/words/format.js";
+import { momentText } from "../core/place/ranges.js";
 import { factsOf, spanOf } from "../core/timeline.js";
-import { Answered, useFetched } from "../parts/asking.js";
+import { Answered, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
-import { titleOf } from "../parts/known.js";
-import { Lanes } from "../parts/lanes.js";
+import { titleOf } from "../parts/data/known.js";
+import { Lanes } from "../parts/drawing/lanes.js";
 import { go, Link, place } from "../parts/place.js";
 
 /** An open view goes on: it is asked for again. */

@@ -3,15 +3,15 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { holds } from "../core/filters.js";
-import { countText, shortened } from "../core/format.js";
-import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fields.js";
-import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/asking.js";
+import { holds } from "../core/place/filters.js";
+import { countText, shortened } from "../core/words/format.js";
+import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
+import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
-import { dimensions, titleOf } from "../parts/known.js";
+import { dimensions, titleOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
 
 const ROWS = 50;

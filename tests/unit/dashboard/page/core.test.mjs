@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, either, filterOf, filterText, holds, inverted, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
+import { chipOf, either, filterOf, filterText, holds, inverted, liveSlice, narrowed } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
-import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
+import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
-import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
+import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
-import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place.js";
-import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
+import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
+import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {

@@ -12,8 +12,8 @@ _NAMED = re.compile(r'<link rel="modulepreload" href="/static/([^"]+)">')
 DOCUMENT = '<script type="importmap">{"imports": {"lib": "/static/vendor/lib.mjs"}}</script>\n<script src="/static/main.js"></script>'
 FILES = {
     "main.js": 'import { one } from "lib";\nimport {\n  two,\n} from "./parts/two.js";\n',
-    "core/screens.js": 'const SCREENS = [\n  { name: "", load: () => import("../screens/now.js") },\n  { name: "views", load: () => import("../screens/views.js") },\n];',
-    "parts/two.js": 'export { one } from "lib";\nimport { screens } from "../core/screens.js";\nconst later = () => import("./later.js");',
+    "core/place/screens.js": 'const SCREENS = [\n  { name: "", load: () => import("../../screens/now.js") },\n  { name: "views", load: () => import("../../screens/views.js") },\n];',
+    "parts/two.js": 'export { one } from "lib";\nimport { screens } from "../core/place/screens.js";\nconst later = () => import("./later.js");',
     "parts/later.js": "",
     "screens/now.js": 'import { two } from "../parts/two.js";',
     "screens/views.js": "",
@@ -24,7 +24,7 @@ FILES = {
 def test_a_document_names_what_its_screen_imports_once_and_not_what_is_imported_later() -> None:
     found = {name: sorted(_NAMED.findall(text)) for name, text in documents(DOCUMENT, FILES).items()}
 
-    shared = ["core/screens.js", "main.js", "parts/two.js", "vendor/lib.mjs"]
+    shared = ["core/place/screens.js", "main.js", "parts/two.js", "vendor/lib.mjs"]
     assert found == {"": sorted([*shared, "screens/now.js"]), "views": sorted([*shared, "screens/views.js"])}
 
 
@@ -42,7 +42,7 @@ def test_every_screen_of_the_page_has_its_document() -> None:
     texts = Files(STATIC).texts((".js", ".mjs", ".html"))
     found = documents(texts["index.html"], texts)
 
-    assert len(found) == texts["core/screens.js"].count("load: () =>")
+    assert len(found) == texts["core/place/screens.js"].count("load: () =>")
     for name, text in found.items():
         # A figure does not wait for the library that draws charts.
         assert "vendor/uPlot.esm.js" not in _NAMED.findall(text), name

@@ -1,7 +1,7 @@
 // @ts-check
 // Which other range the figures of a screen are compared with: one as long, before it or anywhere.
 
-import { comparedFrom, COMPARED, localText, msOf, resolved } from "../../core/ranges.js";
+import { comparedFrom, COMPARED, localText, msOf, resolved } from "../../core/place/ranges.js";
 import { Field } from "../field.js";
 import { html } from "../html.js";
 import { go, place } from "../place.js";

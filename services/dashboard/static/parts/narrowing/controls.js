@@ -1,14 +1,14 @@
 // @ts-check
 // What every screen is narrowed by: customer, range with its zone, and filters as chips.
 
-import { narrowed } from "../../core/filters.js";
-import { LENGTHS, localText, msOf, resolved } from "../../core/ranges.js";
-import { isZone } from "../../core/place.js";
+import { narrowed } from "../../core/place/filters.js";
+import { LENGTHS, localText, msOf, resolved } from "../../core/place/ranges.js";
+import { isZone } from "../../core/place/place.js";
 import { Field } from "../field.js";
 import { Filters } from "./filters.js";
 import { Freshness } from "./freshness.js";
 import { html } from "../html.js";
-import { customers } from "../known.js";
+import { customers } from "../data/known.js";
 import { go, place } from "../place.js";
 
 const ZONES = Intl.supportedValuesOf ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC"];

@@ -2,7 +2,7 @@
 // A choice among the dimensions.
 
 import { html } from "../html.js";
-import { capital, dimensions, titleOf } from "../known.js";
+import { capital, dimensions, titleOf } from "../data/known.js";
 
 /** @param {{id: string, value: string, choose: (name: string) => void, hasCustom?: boolean, none?: string}} props */
 export function DimensionSelect({ id, value, choose, hasCustom = false, none = "" }) {

@@ -2,12 +2,12 @@
 // Filters as chips: all of them hold. A chip may be turned into its opposite, or given an alternative.
 
 import { useSignal } from "@preact/signals";
-import { either, filterOf, filterText, inverted } from "../../core/filters.js";
-import { countText } from "../../core/format.js";
-import { useQuestion } from "../asking.js";
+import { either, filterOf, filterText, inverted } from "../../core/place/filters.js";
+import { countText } from "../../core/words/format.js";
+import { useQuestion } from "../data/asking.js";
 import { DimensionSelect } from "./dimension_select.js";
 import { html } from "../html.js";
-import { titleOf } from "../known.js";
+import { titleOf } from "../data/known.js";
 import { go, place } from "../place.js";
 
 /** Values that are listed to be clicked; all others are typed. */

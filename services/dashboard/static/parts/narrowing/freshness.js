@@ -2,8 +2,8 @@
 // How new the finished views are that the figures of a screen rest on: said always, and louder once they are old.
 
 import { freshnessOf } from "../../core/freshness.js";
-import { resolved } from "../../core/ranges.js";
-import { counted, now_ms } from "../asking.js";
+import { resolved } from "../../core/place/ranges.js";
+import { counted, now_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { place } from "../place.js";
 

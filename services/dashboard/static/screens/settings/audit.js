@@ -1,7 +1,7 @@
 // @ts-check
 // Settings: who did what, when, from where.
 
-import { Answered } from "../../parts/asking.js";
+import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { Link, place } from "../../parts/place.js";
 import { Table, useList, when } from "./lists.js";

@@ -1,10 +1,10 @@
 // @ts-check
 // Settings: environments of the organisation, and the write keys of one.
 
-import { Answered } from "../../parts/asking.js";
+import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { go, Link, place } from "../../parts/place.js";
-import { session } from "../../parts/session.js";
+import { session } from "../../parts/data/session.js";
 import Keys from "./keys.js";
 import { given, may, Table, useList, when } from "./lists.js";
 

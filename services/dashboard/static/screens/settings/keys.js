@@ -2,7 +2,7 @@
 // Settings: write keys of one environment: made, changed, replaced, revoked.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/asking.js";
+import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { given, may, Table, useList, when } from "./lists.js";
 

@@ -2,11 +2,11 @@
 // What the parts of Settings have in common: lists that are changed, tables, and what is shown once.
 
 import { useSignal } from "@preact/signals";
-import { momentText } from "../../core/ranges.js";
-import { useFetched } from "../../parts/asking.js";
+import { momentText } from "../../core/place/ranges.js";
+import { useFetched } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { place } from "../../parts/place.js";
-import { change, session } from "../../parts/session.js";
+import { change, session } from "../../parts/data/session.js";
 
 export const ROLES = ["viewer", "editor", "admin", "owner"];
 

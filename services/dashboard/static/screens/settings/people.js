@@ -2,7 +2,7 @@
 // Settings: who is in the organisation, as what, and who is invited.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/asking.js";
+import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { given, may, Once, ROLES, Table, useList, when } from "./lists.js";
 

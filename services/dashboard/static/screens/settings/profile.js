@@ -2,9 +2,9 @@
 // Settings: the own login, and which organisation it works in.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/asking.js";
+import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
-import { session } from "../../parts/session.js";
+import { session } from "../../parts/data/session.js";
 import { given, Once, Table, useList } from "./lists.js";
 
 export default function Profile() {

@@ -2,12 +2,12 @@
 // Settings, thresholds: from which figure on the page shows a metric as good or bad, for all environments or for one.
 
 import { useSignal } from "@preact/signals";
-import { capital, metricOf } from "../../parts/known.js";
-import { Answered, useFetched } from "../../parts/asking.js";
+import { capital, metricOf } from "../../parts/data/known.js";
+import { Answered, useFetched } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { go, place } from "../../parts/place.js";
-import { change, session } from "../../parts/session.js";
-import { askThresholds } from "../../parts/thresholds.js";
+import { change, session } from "../../parts/data/session.js";
+import { askThresholds } from "../../parts/notable/thresholds.js";
 
 const ORIGINS = { customer: "this environment's", organisation: "all environments'", default: "as installed" };
 

@@ -2,7 +2,7 @@
 // Settings: tokens of programs.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/asking.js";
+import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { given, Once, Table, useList, when } from "./lists.js";
 

@@ -90,7 +90,7 @@ def test_now_is_asked_as_the_page_asks_it() -> None:
 
     asking.suspects_of_now(Noting(None), 1_700_000_012_345)
 
-    # `useQuestion` of static/parts/asking.js over the last hour: whole minutes, the one under way included.
+    # `useQuestion` of static/parts/data/asking.js over the last hour: whole minutes, the one under way included.
     assert (asked["from"], asked["to"]) == ("1699996440000", "1700000040000")
     assert asked.keys() == {"customer", "tz", "from", "to", "metric", "limit"}
 

@@ -1,13 +1,13 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, figureText, sliceText } from "../core/alerts.js";
-import { ageText } from "../core/format.js";
-import { HOUR_MS } from "../core/ranges.js";
-import { now_ms, useFetched } from "./asking.js";
-import { html } from "./html.js";
-import { titleOf } from "./known.js";
-import { Link, place } from "./place.js";
+import { allOf, figureText, sliceText } from "../../core/alerts.js";
+import { ageText } from "../../core/words/format.js";
+import { HOUR_MS } from "../../core/place/ranges.js";
+import { now_ms, useFetched } from "../data/asking.js";
+import { html } from "../html.js";
+import { titleOf } from "../data/known.js";
+import { Link, place } from "../place.js";
 
 const AGAIN_MS = 5_000;
 const LISTED_MAX = 5;

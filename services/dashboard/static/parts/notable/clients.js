@@ -1,18 +1,18 @@
 // @ts-check
 // Where a percentile of start-up times holds several clients, whose clocks begin at different moments: says so, and shows each alone.
 
-import { countText, NONE, valueText } from "../core/format.js";
-import { isShown } from "../core/figures.js";
-import { useQuestion } from "./asking.js";
-import { html } from "./html.js";
-import { metricOf } from "./known.js";
-import { narrowTo } from "./narrowing/controls.js";
-import { Link } from "./place.js";
+import { countText, NONE, valueText } from "../../core/words/format.js";
+import { isShown } from "../../core/figures.js";
+import { useQuestion } from "../data/asking.js";
+import { html } from "../html.js";
+import { metricOf } from "../data/known.js";
+import { narrowTo } from "../narrowing/controls.js";
+import { Link } from "../place.js";
 
 /** Metrics whose clocks begin where the client's does. */
 const isOfStart = (/** @type {string} */ metric) => /startup_ms_p\d\d$/.test(metric);
 
-/** @param {{metrics: string[], within: import("../core/place.js").Place}} props */
+/** @param {{metrics: string[], within: import("../../core/place/place.js").Place}} props */
 export function MixedClients({ metrics, within }) {
   const own = metrics.filter(isOfStart);
   const found = useQuestion(own.length ? "/v1/breakdown" : null, within, { by: "source", metrics: own.join(","), limit: 10 }, 30_000);

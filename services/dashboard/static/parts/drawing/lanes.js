@@ -1,10 +1,10 @@
 // @ts-check
 // The timeline of a view: a lane of states, of ads, of bitrates, over one axis.
 
-import { bitrateText, durationText } from "../core/format.js";
-import { momentText } from "../core/ranges.js";
-import { adsOf, axisStep, LEGEND, sinceText, statesOf } from "../core/timeline.js";
-import { html } from "./html.js";
+import { bitrateText, durationText } from "../../core/words/format.js";
+import { momentText } from "../../core/place/ranges.js";
+import { adsOf, axisStep, LEGEND, sinceText, statesOf } from "../../core/timeline.js";
+import { html } from "../html.js";
 
 /** @param {{row: any, span_ms: number, tz: string}} props */
 export function Lanes({ row, span_ms, tz }) {
@@ -23,7 +23,7 @@ export function Lanes({ row, span_ms, tz }) {
 /** @param {{name: string, isTall?: boolean, children?: any}} props */
 const Lane = ({ name, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}</span>${children}</div>`;
 
-/** @param {{found: import("../core/timeline.js").Stretch[], span_ms: number}} props */
+/** @param {{found: import("../../core/timeline.js").Stretch[], span_ms: number}} props */
 function Blocks({ found, span_ms }) {
   const label = found.map(([kind, from, to]) => `${kind} ${durationText(to - from)}`).join(", ");
   return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${label}>

@@ -3,9 +3,9 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ageText } from "../core/format.js";
-import { resolved } from "../core/ranges.js";
-import { html } from "./html.js";
+import { ageText } from "../../core/words/format.js";
+import { resolved } from "../../core/place/ranges.js";
+import { html } from "../html.js";
 
 /** The servers' own deadlines are shorter. */
 const ANSWER_MS_MAX = 40_000;
@@ -95,7 +95,7 @@ function noteCounted(as_of_ms, date) {
 /**
  * The parameters that every question of a place has.
  * @param {string} path
- * @param {import("../core/place.js").Place} place
+ * @param {import("../../core/place/place.js").Place} place
  * @param {Record<string, string | number>} params
  */
 export function addressFor(path, place, params) {
@@ -111,7 +111,7 @@ export function addressFor(path, place, params) {
 /**
  * The answer to a question about the place, asked again every `every_ms` while the page is looked at. Null as path asks nothing.
  * @param {string | null} path
- * @param {import("../core/place.js").Place} place
+ * @param {import("../../core/place/place.js").Place} place
  * @param {Record<string, string | number>} params
  * @param {number} [every_ms]
  * @returns {Answer}

@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { fetchJson, toLogin } from "./asking.js";
-import { html } from "./html.js";
+import { html } from "../html.js";
 
 /** @type {import("@preact/signals").Signal<any>} */
 export const session = signal(null);

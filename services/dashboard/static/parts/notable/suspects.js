@@ -1,18 +1,18 @@
 // @ts-check
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
-import { countText, shareText, valueText } from "../core/format.js";
-import { Answered, useQuestion } from "./asking.js";
-import { html } from "./html.js";
-import { metricOf, titleOf } from "./known.js";
-import { Link, place } from "./place.js";
+import { countText, shareText, valueText } from "../../core/words/format.js";
+import { Answered, useQuestion } from "../data/asking.js";
+import { html } from "../html.js";
+import { metricOf, titleOf } from "../data/known.js";
+import { Link, place } from "../place.js";
 
 /** What is looked at without being asked: shares of views, and of their time. */
 export const SUSPECTED = ["rebuffer_fraction", "playback_failure_fraction", "exit_before_start_fraction"];
 
 /**
  * Those of each metric that has some; one line says that all others were searched, or are being.
- * @param {{within: import("../core/place.js").Place, isDue: boolean}} props - `isDue`: what is asked for a figure comes before what explains it.
+ * @param {{within: import("../../core/place/place.js").Place, isDue: boolean}} props - `isDue`: what is asked for a figure comes before what explains it.
  */
 export function AllSuspects({ within, isDue }) {
   const all = SUSPECTED.map((metric) => useQuestion(isDue ? "/v1/suspects" : null, within, { metric, limit: 5 }, 30_000));

@@ -2,7 +2,7 @@
 // What the API knows: metrics, dimensions, and the customers that may be seen. Asked once.
 
 import { signal } from "@preact/signals";
-import { DAY_MS, HOUR_MS } from "../core/ranges.js";
+import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 
 /** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null}} Metric */

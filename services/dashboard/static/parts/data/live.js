@@ -3,9 +3,9 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { SILENT_MS, statusOf } from "../core/live.js";
+import { SILENT_MS, statusOf } from "../../core/live.js";
 import { now_ms } from "./asking.js";
-import { html } from "./html.js";
+import { html } from "../html.js";
 
 const LISTEN_AGAIN_MS = 5_000;
 /** A stream that says nothing for so long is opened again. */

@@ -3,13 +3,13 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { narrowed } from "../core/filters.js";
-import { countText } from "../core/format.js";
-import { cellsOf } from "../core/live.js";
-import { BOX, shapesOf, strengthOf } from "../core/map.js";
-import { fetchJson } from "./asking.js";
-import { html } from "./html.js";
-import { go, place } from "./place.js";
+import { narrowed } from "../../core/place/filters.js";
+import { countText } from "../../core/words/format.js";
+import { cellsOf } from "../../core/live.js";
+import { BOX, shapesOf, strengthOf } from "../../core/map.js";
+import { fetchJson } from "../data/asking.js";
+import { html } from "../html.js";
+import { go, place } from "../place.js";
 
 /** @type {import("@preact/signals").Signal<{code: string, path: string}[] | null>} */
 const shapes = signal(null);
@@ -21,7 +21,7 @@ async function load() {
   isAsked = true;
   try {
     const [{ default: feature }, atlas, codes] = await Promise.all([
-      import("../vendor/feature.js"),
+      import("../../vendor/feature.js"),
       fetchJson("/static/vendor/countries-110m.json"),
       fetchJson("/static/vendor/codes.json"),
     ]);

@@ -2,11 +2,11 @@
 // From which figure on a metric is good or bad, as somebody set it for the customer that is looked at.
 
 import { effect, signal } from "@preact/signals";
-import { levelOf } from "../core/figures.js";
-import { fetchJson } from "./asking.js";
-import { place } from "./place.js";
+import { levelOf } from "../../core/figures.js";
+import { fetchJson } from "../data/asking.js";
+import { place } from "../place.js";
 
-/** @typedef {import("../core/figures.js").Threshold} Threshold */
+/** @typedef {import("../../core/figures.js").Threshold} Threshold */
 
 /** By metric; empty until they are known: then nothing is coloured. @type {import("@preact/signals").Signal<Record<string, Threshold>>} */
 export const thresholds = signal({});

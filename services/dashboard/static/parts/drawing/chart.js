@@ -3,9 +3,9 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { axisText, countText, valueText } from "../core/format.js";
-import { momentText, tickText } from "../core/ranges.js";
-import { html } from "./html.js";
+import { axisText, countText, valueText } from "../../core/words/format.js";
+import { momentText, tickText } from "../../core/place/ranges.js";
+import { html } from "../html.js";
 
 /** @typedef {import("uplot")} Plot */
 
@@ -34,7 +34,7 @@ const colour = (of, at) => style(of, `--line-${at % COLOURS}`);
 const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
 
 /**
- * @param {{times: number[], lines: import("../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
+ * @param {{times: number[], lines: import("../../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
  *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean}} props - Times in seconds. `top`: the least that
  *   the scale reaches up to. Small: the figure under the pointer alone.
  */
@@ -78,7 +78,7 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   </figure>`;
 }
 
-/** @param {{lines: import("../core/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
+/** @param {{lines: import("../../core/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
 function Legend({ lines, unit, at, hasCounts }) {
   return html`<ul class="legend">
     ${lines.map((line, place) => html`<li key=${line.title} class=${line.isBefore ? "key before" : `key line-${place % COLOURS}`}>

@@ -2,7 +2,7 @@
 // Fields of a view as columns: their titles, and how their values are worded. Pure.
 
 import { bitrateText, countText, durationText, NONE } from "./format.js";
-import { momentText } from "./ranges.js";
+import { momentText } from "../place/ranges.js";
 
 /** What views are searched by, besides filters: parameters of /v1/views. */
 export const SEARCHED = [

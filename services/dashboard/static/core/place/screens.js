@@ -1,0 +1,27 @@
+// @ts-check
+// The screens, each with its path, its place in the navigation, and the module that draws it. Pure.
+
+/**
+ * @typedef {object} Screen
+ * @property {string} name - The path without its slash.
+ * @property {string} title
+ * @property {boolean} isListed - Whether the navigation has it.
+ * @property {() => Promise<{default: Function}>} load
+ */
+
+/** @type {Screen[]} */
+export const SCREENS = [
+  { name: "", title: "Now", isListed: true, load: () => import("../../screens/now.js") },
+  { name: "explore", title: "Explore", isListed: true, load: () => import("../../screens/explore.js") },
+  { name: "errors", title: "Errors", isListed: true, load: () => import("../../screens/errors.js") },
+  { name: "views", title: "Views", isListed: true, load: () => import("../../screens/views.js") },
+  { name: "titles", title: "Titles", isListed: true, load: () => import("../../screens/titles.js") },
+  { name: "alerts", title: "Alerts", isListed: true, load: () => import("../../screens/alerts.js") },
+  { name: "incident", title: "Incident", isListed: false, load: () => import("../../screens/incident.js") },
+  { name: "view", title: "View", isListed: false, load: () => import("../../screens/view.js") },
+  { name: "integration", title: "Integration", isListed: true, load: () => import("../../screens/integration.js") },
+  { name: "settings", title: "Settings", isListed: true, load: () => import("../../screens/settings/settings.js") },
+];
+
+/** @param {string} name */
+export const screenOf = (name) => SCREENS.find((one) => one.name === name) ?? null;
