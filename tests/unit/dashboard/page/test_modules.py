@@ -9,11 +9,26 @@ from services.dashboard.page.modules import documents
 from services.dashboard.page.routes import STATIC
 
 _NAMED = re.compile(r'<link rel="modulepreload" href="/static/([^"]+)">')
-DOCUMENT = '<script type="importmap">{"imports": {"lib": "/static/vendor/lib.mjs"}}</script>\n<script src="/static/main.js"></script>'
+DOCUMENT = """
+<script type="importmap">{"imports": {"lib": "/static/vendor/lib.mjs"}}</script>
+<script src="/static/main.js"></script>
+"""
 FILES = {
-    "main.js": 'import { one } from "lib";\nimport {\n  two,\n} from "./parts/two.js";\n',
-    "core/place/screens.js": 'const SCREENS = [\n  { name: "", load: () => import("../../screens/now.js") },\n  { name: "views", load: () => import("../../screens/views.js") },\n];',
-    "parts/two.js": 'export { one } from "lib";\nimport { screens } from "../core/place/screens.js";\nconst later = () => import("./later.js");',
+    "main.js": """
+        import { one } from "lib";
+        import {
+          two,
+        } from "./parts/two.js";
+    """,
+    "core/place/screens.js": """
+        { name: "", load: () => import("../../screens/now.js") },
+        { name: "views", load: () => import("../../screens/views.js") },
+    """,
+    "parts/two.js": """
+        export { one } from "lib";
+        import { screens } from "../core/place/screens.js";
+        const later = () => import("./later.js");
+    """,
     "parts/later.js": "",
     "screens/now.js": 'import { two } from "../parts/two.js";',
     "screens/views.js": "",
