@@ -90,7 +90,7 @@ def story(incident: Incident) -> str:
 
 
 def suspects_of_now(api: Api, now_ms: int) -> dict[str, Any]:
-    """What screen Now asks for when it is opened (`static/parts/notable/suspects.js`): all customers, the last hour, no baseline."""
+    """What screen Now asks for when it is opened (`parts/notable/suspects.js`): all customers, the last hour, no baseline."""
     to_ms = (now_ms // _MINUTE_MS + 1) * _MINUTE_MS
     return api.ask(
         "/v1/suspects",
