@@ -1,9 +1,12 @@
 """The dashboard with a broker and Postgres of its own, and what tests put into them."""
 
 import os
+import random
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,18 +15,29 @@ from typing import Any
 
 import psycopg
 from confluent_kafka import Producer
+from deltalake import write_deltalake
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
 from services.accounts.commands import login_link, make_tenant
+from services.collector.admission.limits import Amount, RateLimits
+from services.collector.customers.usage import Usage
+from services.collector.customers.usage_reports import UsageReports
+from services.collector.intake.sender.customers import Customer
+from services.finalizer.serving.migrate import migrate
+from services.rim.http.credentials import entry
 from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, PROFILES
+from tests.integration.brokers import OF_VIEWS, broker_with_topics
+from tests.integration.querying import as_table
 from tests.integration.served import MEASURES
+from tests.integration.slots import Slot
+from tests.unit.query.recounting import a_view
 
 ROOT = Path(__file__).parents[2]
 
@@ -169,3 +183,59 @@ def answers(url: str, token: str = "") -> bool:
 def newest_bucket() -> int:
     now_ms = int(time.time() * 1_000)
     return now_ms - now_ms % BUCKET_MS - BUCKET_MS
+
+
+@contextmanager
+def at_work(folder: Path, postgres_folder: Path) -> Iterator[Installation]:
+    """Everything started, until the block ends; the warehouse has one view."""
+    postgres = Postgres(postgres_folder)
+    port, lookup_port, query_port = free_port(), free_port(), free_port()
+    write_deltalake(folder / "warehouse" / "views", as_table([a_view(random.Random(1), "one")]), partition_by=["day"])
+    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
+        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
+        try:
+            postgres.start()
+            migrate(postgres.dsn)
+            query = start_query(folder, postgres, folder / "warehouse", query_port, lookup_port=lookup_port)
+            dashboard = start_dashboard(
+                folder, broker, postgres.dsn, port, lookup_port, query_url=f"http://127.0.0.1:{query_port}"
+            )
+            made = Installation(broker, postgres, folder, dashboard, port, settings, lookup_port)
+            try:
+                yield made
+            finally:
+                made.dashboard.stop(30)
+                query.stop(30)
+        finally:
+            postgres.remove()
+
+
+async def beyond_its_limits(dsn: str, customer_id: str) -> None:
+    """A collector refuses what the customer sends, and reports it."""
+    usage = Usage()
+    limits = RateLimits(Customer(beacons_per_second=10_000, bytes_per_day=500e9), usage)
+    reports = UsageReports(
+        dsn, "a-collector", usage, {"beacons_per_second": 10_000, "bytes_per_day": 500e9}, lambda _: None
+    )
+    terms = {customer_id: Customer(beacons_per_second=2, bytes_per_day=2e6)}
+    amounts = {customer_id: Amount(1_250_000, beacons=30)}
+    assert limits.wait_seconds(amounts, terms, 0.0) == 0
+    for _ in range(3):
+        assert limits.wait_seconds(amounts, terms, 0.0) > 0
+        limits.count_refused(amounts, terms, 0.0)
+    await reports.send()
+
+
+def slot_with_lookups(installation: Installation, folder: Path) -> Slot:
+    """A slot, not started, that the dashboard asks for views; a view that has ended is finished at once."""
+    return Slot(
+        installation.broker.bootstrap,
+        folder,
+        0,
+        PROCESSOR_LOOKUP_HOST="127.0.0.1",
+        PROCESSOR_LOOKUP_PORT=str(installation.lookup_port),
+        PROCESSOR_LOOKUP_URL=f"http://127.0.0.1:{installation.lookup_port}",
+        PROCESSOR_LOOKUP_TOKEN="that slots have among themselves",
+        PROCESSOR_LOOKUP_CREDENTIALS=entry("dashboard", ["lookups", "partitions"], TOKEN),
+        VIDEO_VIEWS_FINISH_CLEAN_MS="1000",
+    )

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import re
 import signal
 from collections.abc import Iterator
@@ -13,70 +12,40 @@ import msgspec
 import psycopg
 import pytest
 from confluent_kafka import Producer
-from deltalake import write_deltalake
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from deploy.local.ports import free_port
-from deploy.local.postgres import Postgres
-from services.collector.admission.limits import Amount, RateLimits
 from services.collector.customers.table import MIGRATIONS_DIR
-from services.collector.customers.usage import Usage
-from services.collector.customers.usage_reports import UsageReports
-from services.collector.intake.sender.customers import Customer
 from services.finalizer.serving.migrate import migrate
 from services.rim.database import migrations
-from services.rim.http.credentials import entry
 from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.partitioning import partition_of, view_key
 from shared.schemas.live import BUCKET_MS
-from shared.settings import Settings
 from shared.topics import BEACONS
-from tests.integration.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.browsing import SOON_MS, chromium, undisturbed
 from tests.integration.dashboard_parts import (
     LIFE,
     PARTITIONS,
-    TOKEN,
     WATCHER,
     Installation,
     answers,
+    at_work,
+    beyond_its_limits,
     newest_bucket,
+    slot_with_lookups,
     start_dashboard,
-    start_query,
 )
-from tests.integration.querying import as_table
-from tests.integration.slots import Slot, wait_until
+from tests.integration.slots import wait_until
 from tests.unit.dashboard.records import slice_of
 from tests.unit.processor.applications.video_views import captured
-from tests.unit.query.recounting import a_view
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    folder = tmp_path_factory.mktemp("dashboard")
-    postgres = Postgres(tmp_path_factory.mktemp("dashboard-postgres"))
-    port, lookup_port, query_port = free_port(), free_port(), free_port()
-    write_deltalake(folder / "warehouse" / "views", as_table([a_view(random.Random(1), "one")]), partition_by=["day"])
-    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
-        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
-        try:
-            postgres.start()
-            migrate(postgres.dsn)
-            query = start_query(folder, postgres, folder / "warehouse", query_port, lookup_port=lookup_port)
-            dashboard = start_dashboard(
-                folder, broker, postgres.dsn, port, lookup_port, query_url=f"http://127.0.0.1:{query_port}"
-            )
-            made = Installation(broker, postgres, folder, dashboard, port, settings, lookup_port)
-            try:
-                yield made
-            finally:
-                made.dashboard.stop(30)
-                query.stop(30)
-        finally:
-            postgres.remove()
+    with at_work(tmp_path_factory.mktemp("dashboard"), tmp_path_factory.mktemp("dashboard-postgres")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -202,22 +171,6 @@ def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
     expect(page.locator("#status-text")).to_contain_text("Live", timeout=SOON_MS)
 
 
-async def beyond_its_limits(dsn: str, customer_id: str) -> None:
-    """A collector refuses what the customer sends, and reports it."""
-    usage = Usage()
-    limits = RateLimits(Customer(beacons_per_second=10_000, bytes_per_day=500e9), usage)
-    reports = UsageReports(
-        dsn, "a-collector", usage, {"beacons_per_second": 10_000, "bytes_per_day": 500e9}, lambda _: None
-    )
-    terms = {customer_id: Customer(beacons_per_second=2, bytes_per_day=2e6)}
-    amounts = {customer_id: Amount(1_250_000, beacons=30)}
-    assert limits.wait_seconds(amounts, terms, 0.0) == 0
-    for _ in range(3):
-        assert limits.wait_seconds(amounts, terms, 0.0) > 0
-        limits.count_refused(amounts, terms, 0.0)
-    await reports.send()
-
-
 def test_a_customer_beyond_a_limit_sees_it_on_its_own_page(installation: Installation, page: Page) -> None:
     dsn, customer = installation.postgres.dsn, "limited"
     page.goto(f"{installation.url}limits?customer={customer}")
@@ -302,17 +255,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
     page.locator("#view-id").fill(beacons[0].view_id)
     page.locator("#view-form button").click()
     expect(page.locator("main .notice")).to_contain_text("no answer from processor", timeout=SOON_MS)
-    slot = Slot(
-        installation.broker.bootstrap,
-        tmp_path,
-        0,
-        PROCESSOR_LOOKUP_HOST="127.0.0.1",
-        PROCESSOR_LOOKUP_PORT=str(installation.lookup_port),
-        PROCESSOR_LOOKUP_URL=f"http://127.0.0.1:{installation.lookup_port}",
-        PROCESSOR_LOOKUP_TOKEN="that slots have among themselves",
-        PROCESSOR_LOOKUP_CREDENTIALS=entry("dashboard", ["lookups", "partitions"], TOKEN),
-        VIDEO_VIEWS_FINISH_CLEAN_MS="1000",
-    )
+    slot = slot_with_lookups(installation, tmp_path)
     try:
         slot.start()
         producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
