@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from deploy.demo.comparing.alerting import CUSTOMER
 from deploy.local.paths import ROOT
 from loadtest.incident import incident_of
-from tests.integration.browsing import SOON_MS, chromium
+from tests.integration.browsing import chromium
 from tests.pictures import in_few_colours
 
 _DOCS: Final = ROOT / "docs"
@@ -21,6 +21,8 @@ _VIEWPORT: Final = {"width": 1_280, "height": 800}
 #: From the start of the demo to its verdict; generous, for a busy machine.
 _VERDICT_SECONDS_MAX: Final = 900
 _END_SECONDS_MAX: Final = 120
+#: Of an answer of the page.
+_ENDS_MS_MAX: Final = 180_000
 #: How long players play by default.
 _SECONDS: Final = 60
 _VERDICT: Final = "everything is as the players know it"
@@ -63,25 +65,26 @@ def _take(link: str) -> None:
         )
         page = context.new_page()
         page.goto(link)
-        page.wait_for_selector("#account", timeout=SOON_MS)
+        page.wait_for_selector("#account", timeout=_ENDS_MS_MAX)
         url = link.partition("login#")[0]
         page.goto(f"{url}?customer={CUSTOMER}")
-        page.wait_for_selector("#recent-incidents", timeout=SOON_MS)
+        page.wait_for_selector("#recent-incidents", timeout=_ENDS_MS_MAX)
         named = page.locator(".suspects[data-metric=playback_failure_fraction] tbody tr").first
         for value in incident_of(_SECONDS).cohort.values():
-            expect(named).to_contain_text(value, timeout=SOON_MS)
+            expect(named).to_contain_text(value, timeout=_ENDS_MS_MAX)
         _shoot(page, "now")
         page.locator("#recent-incidents a").first.click()
-        page.wait_for_selector("#course canvas", timeout=SOON_MS)
+        page.wait_for_selector("#course canvas", timeout=_ENDS_MS_MAX)
         _shoot(page, "incident")
         question = "metrics=playback_failure_fraction&by=cdn,player_version&as=table&range=1h"
         page.goto(f"{url}explore?customer={CUSTOMER}&{question}")
-        page.wait_for_selector("#groups tbody tr", timeout=SOON_MS)
+        page.wait_for_selector("#groups tbody tr", timeout=_ENDS_MS_MAX)
         _shoot(page, "explore")
 
 
 def _shoot(page: Page, name: str) -> None:
-    expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+    expect(page.locator(".skeleton")).to_have_count(0, timeout=_ENDS_MS_MAX)
+    expect(page.locator(".plot:not(:has(canvas))")).to_have_count(0, timeout=_ENDS_MS_MAX)
     picture = _DOCS / f"tutorial-{name}.png"
     page.screenshot(path=picture)
     in_few_colours(picture)
