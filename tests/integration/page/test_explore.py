@@ -5,7 +5,7 @@ import re
 import urllib.request
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from shared.schemas.view import View
 from tests.integration.browsing import SOON_MS
@@ -55,6 +55,28 @@ def test_two_player_versions_beside_each_other(seen: Seen, looked: Looked) -> No
     expect(page.locator("#multiples .plot")).to_have_count(len(VERSIONS) + 1, timeout=SOON_MS)
     page.locator("#multiples").get_by_role("link", name="2.4.0").click()
     expect(page.locator(".chip")).to_contain_text("Player version is 2.4.0")
+
+
+def test_a_figure_waits_for_no_chart_and_keys_read_one_that_is_not_drawn_yet(seen: Seen) -> None:
+    held: list[Route] = []
+    page = seen.page
+    page.route("**/vendor/uPlot.esm.js", held.append)
+    seen.open("explore?range=7d")
+    expect(page.locator("#overall .value")).to_contain_text("%", timeout=SOON_MS)
+    page.locator(".plot").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".chart .legend")).to_contain_text("n ")
+    expect(page.locator(".chart canvas")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    expect(page.locator(".chart canvas")).to_have_count(1, timeout=SOON_MS)
+
+
+def test_a_chart_that_cannot_be_drawn_says_so_beside_its_figures(seen: Seen) -> None:
+    seen.page.route("**/vendor/uPlot.esm.js", lambda route: route.abort())
+    seen.open("explore?range=7d")
+    expect(seen.page.locator(".chart .notice")).to_contain_text("The chart cannot be drawn", timeout=SOON_MS)
+    expect(seen.page.locator("#overall .value")).to_contain_text("%", timeout=SOON_MS)
 
 
 def test_title_and_cdn_at_once(seen: Seen, looked: Looked) -> None:

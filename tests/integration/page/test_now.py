@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, number, within
@@ -43,6 +43,20 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
     page.go_back()
     expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
+
+
+def test_figures_are_asked_for_before_who_is_behind_them(seen: Seen, looked: Looked) -> None:
+    held: list[Route] = []
+    watch_now(looked.installation)
+    seen.page.route("**/v1/overall*", held.append)
+    seen.open("?customer=acme")
+    expect(seen.page.locator("#tiles")).to_be_visible(timeout=SOON_MS)
+    expect(seen.page.locator("#suspected")).to_contain_text("Searching for who is behind")
+    assert "/v1/overall" in seen.asked
+    assert "/v1/suspects" not in seen.asked
+    for route in held:
+        route.continue_()
+    expect(seen.page.locator(".suspects").first).to_be_visible(timeout=SOON_MS)
 
 
 def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(seen: Seen, looked: Looked) -> None:

@@ -45,7 +45,7 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value, top, Boolean(library.value)]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
-  // Before the page is seen: a key that is pressed at once finds the plot.
+  // Before the page is seen, so that nothing jumps.
   useLayoutEffect(() => {
     const into = /** @type {HTMLElement} */ (box.current);
     if (!library.value) return undefined;
@@ -63,10 +63,10 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
 
   const step = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
-    if (!by || !plot.current || !times.length) return;
+    if (!by || !times.length) return;
     event.preventDefault();
     const next = Math.min(times.length - 1, Math.max(0, (at.value ?? (by > 0 ? -1 : times.length)) + by));
-    plot.current.setCursor({ left: plot.current.valToPos(times[next], "x"), top: 10 });
+    plot.current?.setCursor({ left: plot.current.valToPos(times[next], "x"), top: 10 });
     at.value = next;
   };
   const shown = at.value !== null && at.value < times.length ? at.value : null;
