@@ -59,8 +59,12 @@ def test_two_player_versions_beside_each_other(seen: Seen, looked: Looked) -> No
 
 def test_a_figure_waits_for_no_chart_and_keys_read_one_that_is_not_drawn_yet(seen: Seen) -> None:
     held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
     page = seen.page
-    page.route("**/vendor/uPlot.esm.js", lambda route: held.append(route))
+    page.route("**/vendor/uPlot.esm.js", hold)
     seen.open("explore?range=7d")
     expect(page.locator("#overall .value")).to_contain_text("%", timeout=SOON_MS)
     page.locator(".plot").focus()

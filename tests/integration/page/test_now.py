@@ -47,8 +47,12 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
 
 def test_figures_are_asked_for_before_who_is_behind_them(seen: Seen, looked: Looked) -> None:
     held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
     watch_now(looked.installation)
-    seen.page.route("**/v1/overall*", lambda route: held.append(route))
+    seen.page.route("**/v1/overall*", hold)
     seen.open("?customer=acme")
     expect(seen.page.locator("#tiles")).to_be_visible(timeout=SOON_MS)
     expect(seen.page.locator("#suspected")).to_contain_text("Searching for who is behind")
