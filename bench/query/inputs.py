@@ -1,4 +1,4 @@
-"""Generates a warehouse: correlated views of 30 days, laid out as the finalizer's maintenance leaves them."""
+"""Generates a warehouse: correlated views of 30 days, sorted by customer and hour."""
 
 import shutil
 from pathlib import Path
@@ -43,8 +43,8 @@ _VIEWS: Final = """
     FROM (SELECT i AS n, {randoms} FROM range({first}, {last}) AS numbers (i))
     ORDER BY {order}
 """
-#: Orders of a table's rows: as maintenance clusters a day, and as views come.
-CLUSTERED: Final = "customer_id, hour"
+#: Orders of a table's rows: by customer and hour, and as views come.
+SORTED: Final = "customer_id, hour"
 LANDED: Final = "last_append_ms"
 
 
@@ -62,7 +62,7 @@ def generate(folder: Path, views: int) -> None:
     mark.touch()
 
 
-def rows_of(day: int, first: int, views: int, order: str = CLUSTERED) -> pa.Table:
+def rows_of(day: int, first: int, views: int, order: str = SORTED) -> pa.Table:
     """So many views of a day (0: the first) in an order; `first` is the number of the first of them."""
     # Hashes, not random(): every run has the same views.
     randoms = ", ".join(f"(hash(i, {number}) % 1000000007) / 1000000007.0 AS u{number}" for number in range(1, 15))

@@ -37,6 +37,10 @@ def _imported(wanted: list[str], named: Mapping[str, str], texts: Mapping[str, s
     while wanted:
         path = wanted.pop(0)
         if path not in found:
+            if path not in texts:
+                raise KeyError(
+                    f"{path}, which a screen imports, is no file of the page: `make setup` fetches those in vendor/"
+                )
             found[path] = None
             wanted += [named[name] if name in named else _beside(path, name) for name in _IMPORT.findall(texts[path])]
     return list(found)

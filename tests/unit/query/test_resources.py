@@ -1,6 +1,8 @@
 """Searches, errors and titles over generated views: what DuckDB answers is what a recount in Python says."""
 
 import asyncio
+import base64
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -173,6 +175,18 @@ def test_a_cursor_belongs_to_its_search_and_keeps_the_range(engine: Engine, view
         found(engine, views, limit="2", cursor=cursor, error="net")
     # The columns and the number of views may change on the way.
     assert len(found(engine, views, limit="3", columns="country", cursor=cursor).views) == 3
+
+
+@pytest.mark.parametrize("place", [4, 7])
+def test_a_cursor_of_numbers_that_no_page_has_is_no_cursor(engine: Engine, views: list[View], place: int) -> None:
+    cursor = found(engine, views, limit="2").next
+    assert cursor is not None
+    held = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    held[place] = 10**17
+    forged = base64.urlsafe_b64encode(json.dumps(held).encode()).decode().rstrip("=")
+    with pytest.raises(Wrong) as raised:
+        found(engine, views, limit="2", cursor=forged)
+    assert raised.value.faults[0].parameter == "cursor"
 
 
 @pytest.mark.parametrize("since", [None, T0_MS + 2 * DAY_MS])

@@ -158,7 +158,7 @@ def in_parts(search: Search) -> list[Statement]:
     """The rows of a page and one more, if there is one: those of each statement come before those of the next.
 
     By time the first is of the day where the page begins, and each further one of four times as long: a page that is full after
-    some of them needs no file of the others.
+    some of them needs no row of the others. Each opens the files of the whole range, since only together they have all columns.
     """
     within = search.question.range
     if search.order_by != BY_TIME:
@@ -261,6 +261,8 @@ def _opened(cursor: str, name: str) -> list[Any]:
         raise wrong("cursor", "`next` of another page") from None
     if found[0] != name:
         raise wrong("cursor", "`next` of a page of the same search") from None
-    if not all(limits.FIRST_MS <= bound <= limits.LAST_MS for bound in found[1:3]):
+    if not all(limits.FIRST_MS <= bound <= limits.LAST_MS for bound in found[1:3]) or not all(
+        abs(one) <= limits.LAST_MS for one in (found[4], found[7])
+    ):
         raise wrong("cursor", "`next` of another page")
     return list(found[1:])

@@ -48,7 +48,7 @@ const kept = new Map();
 let noteFirst;
 /** Of a screen that asks nothing nobody waits for longer. */
 const FIRST_MS_MAX = 1_000;
-/** Once the first question of a screen is answered, or is known to have no answer: what only menus need is asked then. */
+/** Once the first figures of a screen are there, or are known to be away: what only menus need is asked then. */
 export const hasFirst = new Promise((resolve) => {
   setTimeout(resolve, FIRST_MS_MAX);
   noteFirst = () => resolve(undefined);
@@ -149,7 +149,8 @@ export function useFetched(key, addressOf, every_ms = 0) {
         if (stop.signal.aborted) return;
         state.value = { ...begun(key, addressOf), isAsking: false, problem: /** @type {Problem} */ (problem) };
       }
-      noteFirst();
+      // What only lists things, as recent incidents do, is no figure.
+      if (state.value.data?.about || state.value.problem) noteFirst();
       const isBroken = state.value.problem && ![400, 403, 404, 422].includes(state.value.problem.status);
       if (every_ms || isBroken) timer = setTimeout(ask, isBroken ? 5_000 : every_ms);
     };

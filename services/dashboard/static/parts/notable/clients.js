@@ -15,7 +15,7 @@ const isOfStart = (/** @type {string} */ metric) => /startup_ms_p\d\d$/.test(met
 /** @param {{metrics: string[], within: import("../../core/place/place.js").Place}} props */
 export function MixedClients({ metrics, within }) {
   const own = metrics.filter(isOfStart);
-  // Percentiles need every view, and who has views alone is a sum: most have one client.
+  // Percentiles cost more than a count, which is a sum for whole hours without a filter: most have one client.
   const clients = useQuestion(own.length ? "/v1/breakdown" : null, within, { by: "source", limit: 10 }, 30_000);
   const areMixed = (clients.data?.groups ?? []).length > 1;
   const found = useQuestion(areMixed ? "/v1/breakdown" : null, within, { by: "source", metrics: own.join(","), limit: 10 }, 30_000);
