@@ -133,7 +133,7 @@ def _amounts() -> list[str]:
             f"| presence | {REPLICAS} replicas send {beats:,} heartbeats a second to one partition, and each reads all:"
             f" {beats * REPLICAS:,} a second, {beats * REPLICAS * _beat_bytes() / 1e6:.0f} MB/s from one broker |"
         ),
-        f"| lookups | {members_described(SLOTS, SLOTS):,.0f} members of the group described a second |",
+        f"| lookups | {members_described(SLOTS, REPLICAS):,.0f} members of the group described a second |",
         f"| standbys | {SLOTS}, each with {OPEN_VIEWS:,} open views in a second copy |",
         (
             f"| topics | {kept:,} partitions, {_COPIES * kept:,} replicas;"
@@ -167,7 +167,8 @@ def _work(results: Results) -> list[str]:
     changes = BEACONS * _records(results)
     return [
         (
-            f"| the beacons: {BEACONS:,.0f} a second | {BEACONS * processor.number(FULL, BROKER) / 1e6:.0f} |"
+            f"| processors and what they ask of brokers, of one copy: {BEACONS:,.0f} beacons a second |"
+            f" {BEACONS * processor.number(FULL, BROKER) / 1e6:.0f} |"
             f" {BEACONS / processor.number(FULL, RATE):.0f} |"
         ),
         f"| standbys read the changelog: {changes:,.0f} rows a second | | {changes / rows:.0f} |",
@@ -202,7 +203,12 @@ def _bounds(results: Results) -> list[Bound]:
             _WANTED_HOURS / kept,
             is_setting=True,
         ),
-        Bound("brokers, for the beacons, cores", f"{brokers:,.0f}", f"{_HOST_CORES}", brokers / _HOST_CORES),
+        Bound(
+            "brokers, for processors and one copy alone, cores",
+            f"{brokers:,.0f}",
+            f"{_HOST_CORES}",
+            brokers / _HOST_CORES,
+        ),
         Bound("memory of a slot, MiB", f"{memory:,.0f}", f"{_MEMORY_MIB:,}", memory / _MEMORY_MIB),
     ]
 
@@ -224,7 +230,7 @@ def _records(results: Results) -> float:
 
 
 def _point() -> Point:
-    return Point(SLOTS, PARTITIONS, _BEATS_A_SECOND * REPLICAS**2, SLOTS, COMMITS, 0, 0)
+    return Point(SLOTS, PARTITIONS, _BEATS_A_SECOND * REPLICAS**2, REPLICAS, COMMITS, 0, 0)
 
 
 def _factors(results: Results) -> tuple[dict[str, float], dict[str, float]]:

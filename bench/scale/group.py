@@ -111,10 +111,10 @@ class Members:
 
     def _poll(self) -> None:
         while not self._over.wait(_TURN_SECONDS):
+            # Who is being removed is polled, and closed, by `remove`.
             with self._lock:
-                members = list(self._members)
-            for member in members:
-                member.poll(0)
+                for member in self._members:
+                    member.poll(0)
 
     def _on_assign(self, member: Consumer, assigned: list[TopicPartition]) -> None:
         member.incremental_assign([TopicPartition(one.topic, one.partition, 0) for one in assigned])

@@ -108,7 +108,10 @@ def test_the_page_is_followed_with_the_documented_rights_alone(tmp_path: Path) -
             assert former.child.stop(60) == 0
         forgetful = collector("forgetful")
         forgetful.child.start()
-        wait_until(lambda: not forgetful.child.is_running, "a collector with the former setting ends")
+        try:
+            wait_until(lambda: not forgetful.child.is_running, "a collector with the former setting ends")
+        finally:
+            forgetful.child.kill()
         assert forgetful.child.exit_code == EXIT_BOOT
         assert "PLAYHEAD_BEACON_PARTITIONS" in str(forgetful.log_lines()[-1])
         with collector("restarted", **SET) as restarted:

@@ -6,11 +6,15 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Final
 
+import structlog
+
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.core import Core
 from services.processor.runtime.partition.transaction import Committer, Durable, GroupChanged
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.telemetry.counts import Counts
+
+log = structlog.get_logger(__name__)
 
 #: The client keeps to a commit's deadline, more or less. One that is over it by more than this is not waited for.
 OVERDUE_SECONDS: Final = 5.0
@@ -30,6 +34,8 @@ class Commits:
         self._committing: Future[Durable] | None = None
         self._checkpoint: Checkpoint | None = None
         self._committer: Committer | None = None
+        #: Whether this is the second try of a commit that the group has refused.
+        self._is_renewed = False
         #: When the commit in flight must have an outcome; None until its thread has begun.
         self._due_at: float | None = None
         #: The position of the last commit in the changelog.
@@ -59,7 +65,7 @@ class Commits:
         Raises `RowUnstorable` when a row cannot be stored.
         """
         self._cut_at = time.monotonic()
-        self._checkpoint, self._committer = core.cut(), committer
+        self._checkpoint, self._committer, self._is_renewed = core.cut(), committer, False
         self._submit(group_metadata, deadline)
 
     def _submit(self, group_metadata: Any, deadline: float | None) -> None:
@@ -90,19 +96,23 @@ class Commits:
         if self._plan.record_traces is not None:
             self._plan.record_traces.committed(self._partition, checkpoint)
 
-    def is_good_by(self, group_metadata: Callable[[], Any], deadline: float) -> bool:
-        """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure.
+    def renew(self, group_metadata: Callable[[], Any], deadline: float) -> None:
+        """Waits for the outcome until `deadline` (monotonic seconds), and commits once more what the group has refused.
 
         Partitions move while the group changes, so a commit that was cut before is often of a generation that is over. It is
-        made once more in the present one: otherwise the successor folds again what this slot has folded.
+        made again in the present one: otherwise the successor folds again what this slot has folded.
         """
-        if self._committing is None:
-            return True
+        if self._committing is None or self._is_renewed:
+            return
         failure = self._failure_by(deadline)
-        if isinstance(failure, GroupChanged):
+        if isinstance(failure, GroupChanged) and time.monotonic() < deadline:
+            log.info("commit_renewed", partition=self._partition, error=str(failure))
+            self._is_renewed = True
             self._submit(group_metadata(), deadline)
-            failure = self._failure_by(deadline)
-        return failure is None
+
+    def is_good_by(self, deadline: float) -> bool:
+        """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""
+        return self._committing is None or self._failure_by(deadline) is None
 
     def _failure_by(self, deadline: float) -> BaseException | None:
         assert self._committing is not None

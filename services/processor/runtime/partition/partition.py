@@ -105,15 +105,20 @@ class Partition:
                     leave=self._state.leave, wait_seconds=again.wait_seconds, discard=again.discard
                 )
 
+    def renew(self, group_metadata: Callable[[], Any], deadline: float) -> None:
+        """While it is being taken from this slot: commits once more what a change of the group has aborted."""
+        if isinstance(self._state, Working):
+            self._state.renew(group_metadata, deadline)
+
     def begin_close(self, group_metadata: Callable[[], Any], deadline: float) -> None:
         """The partition is being taken from this slot: commits what is folded, by `deadline` (monotonic seconds)."""
         self._given_up.set()
         if isinstance(self._state, Working):
             self._state.begin_close(group_metadata, deadline)
 
-    def end_close(self, group_metadata: Callable[[], Any], deadline: float) -> bool:
+    def end_close(self, deadline: float) -> bool:
         """Releases the partition. False when something folded could not be committed: the successor folds it again."""
-        is_clean = not isinstance(self._state, Working) or self._state.is_closed_by(group_metadata, deadline)
+        is_clean = not isinstance(self._state, Working) or self._state.is_closed_by(deadline)
         self.release()
         return is_clean
 

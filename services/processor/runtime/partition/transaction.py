@@ -97,7 +97,8 @@ class Committer:
     def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
         """Commits a checkpoint and returns its position. Raises `Aborted`, `Unclear`, `Fenced` or `KafkaRefused`.
 
-        `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds.
+        `group_metadata` was read by the polling thread at the cut, or as partitions are given up (`Commits.renew`). `deadline` is
+        on the monotonic clock, in seconds.
 
         1. Begin. A crash right after costs nothing: nothing was written.
         2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the successor's `init_transactions`

@@ -278,10 +278,14 @@ class Working:
 
     # Giving up.
 
+    def renew(self, group_metadata: Callable[[], Any], deadline: float) -> None:
+        """The partition is being taken from this slot: see `Commits.renew`."""
+        self._commits.renew(group_metadata, deadline)
+
     def begin_close(self, group_metadata: Callable[[], Any], deadline: float) -> None:
         """The partition is being taken from this slot: commits what is folded, by `deadline` (monotonic seconds)."""
         self._media.forget()
-        if not self._commits.is_good_by(group_metadata, deadline):
+        if not self._commits.is_good_by(deadline):
             return
         try:
             if self._commits.is_in_flight:
@@ -294,10 +298,10 @@ class Working:
             # The successor meets it too, and has the time to deal with it.
             log.warning("closed_uncommitted", partition=self._partition, error=str(error))
 
-    def is_closed_by(self, group_metadata: Callable[[], Any], deadline: float) -> bool:
+    def is_closed_by(self, deadline: float) -> bool:
         """Waits until then. False when something folded could not be committed: the successor folds it again."""
         # A commit that cannot end in time is abandoned with its producer; the successor's `init_transactions` decides.
-        is_clean = self._commits.is_good_by(group_metadata, deadline)
+        is_clean = self._commits.is_good_by(deadline)
         if is_clean and self._commits.is_in_flight:
             # The last of them is counted like all before.
             self._commits.finish(self._core)

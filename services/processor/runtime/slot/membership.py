@@ -41,6 +41,8 @@ class Membership:
         self.has_joined = False
         self.is_stopping = False
         self._joins_anew = False
+        #: Whether the partitions that it had when it began to leave were taken from the client.
+        self._has_left = False
         #: Whether everything folded was committed before it was released at the end.
         self.is_clean = True
 
@@ -70,11 +72,12 @@ class Membership:
             self.join()
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        self.has_joined = True
         numbers = _numbers(partitions)
-        log.info("assigned", partitions=numbers)
         self._positions.start()
         self._partitions.take_over(numbers)
+        # Only now: a slot that has joined is ready once it works all partitions that it has.
+        self.has_joined = True
+        log.info("assigned", partitions=numbers)
         self._on_change()
 
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
@@ -82,6 +85,7 @@ class Membership:
         self._plan.crash_points.reach("revoking")
         self._close(numbers)
         self._positions.stop(numbers)
+        self._has_left = self.is_stopping
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = _numbers(partitions)
@@ -90,6 +94,7 @@ class Membership:
         self.is_clean = self.is_clean and not (self.is_stopping and set(numbers) & set(self._partitions.numbers))
         self._partitions.release(numbers)
         self._positions.stop(numbers)
+        self._has_left = self.is_stopping
         self._on_change()
 
     def _close(self, numbers: Sequence[int]) -> None:
@@ -104,9 +109,14 @@ class Membership:
     def leave(self) -> None:
         """Commits and leaves the group at once: a static member that only closes leaves when its session times out."""
         self.is_stopping = True
+        self._has_left = not self._partitions
+        # Before it unsubscribes: then the client drops the answer to a request to join that is under way, and with it the
+        # generation in which it may commit.
+        self._close(self._partitions.numbers)
         self._consumer.unsubscribe()
         deadline = time.monotonic() + self._plan.settings.revoke_ms_max / 1000 + self._plan.settings.session_ms / 1000
-        while self._partitions and time.monotonic() < deadline:
+        # The client leaves when its partitions are revoked, here.
+        while not self._has_left and time.monotonic() < deadline:
             self._reader.consume(0.1)
         if self._partitions:
             self.is_clean = False

@@ -70,9 +70,14 @@ class Partitions:
         False when something folded could not be committed.
         """
         closing = self._remove(numbers)
+        # Each step for all of them, so that their commits are under way together.
+        for partition in closing:
+            partition.renew(group_metadata, deadline)
         for partition in closing:
             partition.begin_close(group_metadata, deadline)
-        clean = [partition.end_close(group_metadata, deadline) for partition in closing]
+        for partition in closing:
+            partition.renew(group_metadata, deadline)
+        clean = [partition.end_close(deadline) for partition in closing]
         for partition in closing:
             # An abort on the way out has asked for a rewind: there is nothing to read any more.
             self._positions.forget(partition.partition)

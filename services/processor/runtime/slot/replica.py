@@ -138,6 +138,7 @@ class Replica:
     def _stand_by(self, stop: threading.Event, heartbeats: Heartbeats) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when stopped before."""
         standby = self._standby = Standby(self._plan, self._stores)
+        warm: dict[int, RocksStore] | None = None
         try:
             while not stop.is_set():
                 self._turned_at = time.monotonic()
@@ -158,14 +159,18 @@ class Replica:
                 ):
                     log.info("going_active", replica=self._plan.settings.replica, copies=sorted(standby.partitions))
                     heartbeats.announce("active", standby.partitions)
-                    return standby.promote()
-            return None
+                    warm = standby.promote()
+                    break
+            return warm
         finally:
             self._is_standing_by = False
             self._standby = None
             self._show_copies({})
-            # Closing its client takes long; whoever takes the slot over does not wait for it.
-            threading.Thread(target=standby.close, name="standby: close").start()
+            if warm is None:
+                standby.close()
+            else:
+                # No copy is left in it. To close its client takes long, and who takes the slot over does not wait for it.
+                threading.Thread(target=standby.close, name="standby: close").start()
 
     def _show_copies(self, lags: dict[int, int]) -> None:
         gauges.show_copies(lags, before=self._lags)
@@ -191,9 +196,11 @@ class Replica:
             if heartbeats is None or chosen is None:
                 worker.membership.leave()
             else:
+                # A takeover that still runs here could fence the successor: then it hears of the slot when the clients are closed.
+                may_tell = worker.is_ready().ok
                 worker.membership.hand_over()
-                # All is committed: the successor does not wait until the clients here are closed.
-                heartbeats.announce("handing_over", partitions, successor=chosen)
+                if may_tell:
+                    heartbeats.announce("handing_over", partitions, successor=chosen)
         except SlotFenced as error:
             # First: a takeover that still runs here would fence the new owner.
             worker.membership.abandon()

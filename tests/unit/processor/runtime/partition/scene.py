@@ -110,6 +110,13 @@ class Scene:
     def step(self, end: End | None = None, until: float = SOON) -> None:
         self.partition.turn({} if end is None else {BEACONS.name: end}, lambda: None, until)
 
+    def close(self, deadline: float = SOON) -> bool:
+        """Closes the partition as a slot does; whether all was committed."""
+        self.partition.renew(GENERATION, deadline)
+        self.partition.begin_close(GENERATION, deadline)
+        self.partition.renew(GENERATION, deadline)
+        return self.partition.end_close(deadline)
+
     def accept(self, *records: Record) -> None:
         self.working.accept(BEACONS.name, list(records), records[-1].offset + 1)
 

@@ -11,7 +11,7 @@ from services.processor.runtime.partition import commits as commits_module
 from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.transaction import Aborted, Fenced, GroupChanged, Unclear
 from shared.topics import BEACONS
-from tests.unit.processor.runtime.partition.scene import GENERATION, SOON, Scene, Threads, record
+from tests.unit.processor.runtime.partition.scene import Scene, Threads, record
 
 
 def test_it_folds_on_while_a_commit_is_in_flight(scene: Scene) -> None:
@@ -101,8 +101,7 @@ def test_a_commit_that_kafka_will_never_take_ends_the_slot_or_is_left_to_the_suc
     scene.accept(record(0))
     scene.step()
     if is_closing:
-        scene.partition.begin_close(GENERATION, SOON)
-        assert not scene.partition.end_close(GENERATION, SOON)
+        assert not scene.close()
     else:
         with pytest.raises(WorkerFailed, match="not ours"):
             scene.step()
@@ -117,8 +116,7 @@ def test_closing_commits_what_is_folded(scene: Scene) -> None:
     scene.step()
     scene.threads.is_holding = False
     scene.threads.go_on()
-    scene.partition.begin_close(GENERATION, SOON)
-    assert scene.partition.end_close(GENERATION, SOON)
+    assert scene.close()
     assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 2}
 
 
@@ -133,8 +131,7 @@ def test_closing_commits_again_what_a_change_of_the_group_has_aborted(scene: Sce
     scene.broker.answers = [*[None] * good, GroupChanged("ILLEGAL_GENERATION", "ILLEGAL_GENERATION")]
     scene.threads.is_holding = False
     scene.threads.go_on()
-    scene.partition.begin_close(GENERATION, SOON)
-    assert scene.partition.end_close(GENERATION, SOON)
+    assert scene.close()
     assert scene.broker.generations == [None, "present", "present"]
     assert [one.meta.next_offsets for one in scene.broker.committed] == [{BEACONS.name: 1}, {BEACONS.name: 2}]
 
@@ -144,10 +141,9 @@ def test_closing_does_not_go_on_committing_while_the_group_refuses(scene: Scene)
     scene.broker.answers = [changed, changed, changed, changed]
     scene.accept(record(0))
     scene.step()
-    scene.partition.begin_close(GENERATION, SOON)
-    assert not scene.partition.end_close(GENERATION, SOON)
+    assert not scene.close()
     assert scene.broker.committed == []
-    assert len(scene.broker.generations) <= 3
+    assert scene.broker.generations == [None, "present"]
 
 
 @pytest.mark.parametrize("outcome", [Aborted("a full queue"), Unclear("timed out"), Fenced("epoch")])
@@ -155,8 +151,7 @@ def test_closing_says_when_the_commit_in_flight_failed(scene: Scene, outcome: Ex
     scene.broker.answers = [outcome]
     scene.accept(record(0))
     scene.step()
-    scene.partition.begin_close(GENERATION, SOON)
-    assert not scene.partition.end_close(GENERATION, SOON)
+    assert not scene.close()
     assert scene.broker.takeovers == 1
     assert scene.broker.committed == []
 
@@ -165,8 +160,7 @@ def test_a_commit_that_cannot_end_in_time_is_abandoned(scene: Scene) -> None:
     scene.threads.is_holding = True
     scene.accept(record(0))
     scene.step()
-    scene.partition.begin_close(GENERATION, time.monotonic())
-    assert not scene.partition.end_close(GENERATION, time.monotonic())
+    assert not scene.close(time.monotonic())
 
 
 def test_a_lost_partition_commits_nothing(scene: Scene) -> None:

@@ -11,7 +11,7 @@ from services.processor.runtime.plan import Limits, Plan
 from services.processor.settings import ProcessorSettings
 from shared.topics import BEACONS
 from tests.unit.processor.engine.counting import APPLICATION
-from tests.unit.processor.runtime.partition.scene import GENERATION, SOON, Scene, record
+from tests.unit.processor.runtime.partition.scene import Scene, record
 
 
 def test_records_are_folded_and_committed(scene: Scene) -> None:
@@ -143,8 +143,7 @@ def test_a_slow_flush_does_not_hold_up_giving_the_partition_away(scene: Scene) -
     scene.step()
     ((flushing, _),) = scene.threads.waiting
     assert flushing.set_running_or_notify_cancel()
-    scene.partition.begin_close(GENERATION, SOON)
-    assert scene.partition.end_close(GENERATION, SOON)
+    assert scene.close()
     assert scene.partition.working is None
     assert closed == []
     scene.threads.go_on()

@@ -6,7 +6,7 @@ from services.processor.engine.application.application import Lookup
 from services.processor.runtime.partition.transaction import Aborted
 from services.processor.runtime.questions import Unanswered
 from shared.topics import BEACONS
-from tests.unit.processor.runtime.partition.scene import GENERATION, SOON, Scene, record
+from tests.unit.processor.runtime.partition.scene import Scene, record
 
 LOOKUP = Lookup("/counts/{key}", lambda _: (), lambda _rows, _key: None)
 
@@ -69,7 +69,6 @@ def test_a_partition_given_up_amid_poison_leaves_it_to_the_successor(scene: Scen
     scene.step()
     scene.threads.go_on()
     scene.threads.is_holding = False
-    scene.partition.begin_close(GENERATION, SOON)
-    assert not scene.partition.end_close(GENERATION, SOON)
+    assert not scene.close()
     (checkpoint,) = scene.broker.committed
     assert checkpoint.meta.next_offsets == {BEACONS.name: 1}

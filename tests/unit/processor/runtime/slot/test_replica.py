@@ -13,6 +13,7 @@ from services.processor.runtime.slot import replica as replica_module
 from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.standby.roles import Heard, Patience
 from services.processor.settings import ProcessorSettings
+from services.rim.admin.admin import Check
 from shared.schemas.presence import SCHEMA_VERSION, Presence, Role
 from tests.unit.processor.engine.counting import APPLICATION
 
@@ -46,8 +47,16 @@ class Heartbeats:
         return {1: Heard(msgspec.structs.replace(STANDBY, role=self._role), 1e12)}
 
 
-def test_the_successor_is_told_before_the_clients_here_are_closed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("is_ready", "steps"),
+    [
+        (True, ["active", "committed", "handing_over", "closed", "handing_over"]),
+        # Its takeover could fence the successor.
+        (False, ["active", "committed", "closed", "handing_over"]),
+    ],
+)
+def test_the_successor_is_told_before_the_clients_here_are_closed_unless_a_takeover_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_ready: bool, steps: list[str]
 ) -> None:
     done: list[str] = []
     stop = threading.Event()
@@ -65,6 +74,9 @@ def test_the_successor_is_told_before_the_clients_here_are_closed(
         def turn(self) -> None:
             stop.set()
 
+        def is_ready(self) -> Check:
+            return Check(is_ready)
+
         def close(self) -> None:
             done.append("closed")
 
@@ -72,4 +84,4 @@ def test_the_successor_is_told_before_the_clients_here_are_closed(
     settings = ProcessorSettings(slot="test/0", state_dir=tmp_path)
     replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
     replica._work(stop, {}, Heartbeats(done))  # type: ignore[arg-type]
-    assert done == ["active", "committed", "handing_over", "closed", "handing_over"]
+    assert done == steps
