@@ -46,7 +46,7 @@ def alerting(dsn: str, work: Callable[[Alerting, Actor], Any]) -> Any:
         made = "INSERT INTO accounts.organisations (name, owns_rest) VALUES ('Acme', true) RETURNING id::text"
         known = asked(dsn, "SELECT id::text FROM accounts.organisations WHERE owns_rest")
         row = (known or asked(dsn, made))[0]
-        pool = Pool(dsn, service="test", connections_max=2, seconds_max=10, writes=True)
+        pool = Pool(dsn, service="test", connections_max=2, seconds_max=SECONDS_MAX, writes=True)
         await pool.open()
         try:
             return await work(Alerting(pool), Actor("person", "p", "ada@acme", None, row[0]))
@@ -69,7 +69,7 @@ def page(dsn: str, scope: CustomerScope = EVERYTHING) -> Iterator[tuple[str, str
     async def serve() -> None:
         door_of_tests = door()
         door_of_tests.identities.people[known] = principal  # type: ignore[attr-defined]
-        pool = Pool(dsn, service="test", connections_max=2, seconds_max=10, writes=True)
+        pool = Pool(dsn, service="test", connections_max=2, seconds_max=SECONDS_MAX, writes=True)
         await pool.open()
         app = web.Application()
         routing = Routing(app)

@@ -45,8 +45,8 @@ OF_VIEWS: Final = topics_of("video_views")
 Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
 RESTING_MAX: Final = 2
-_ANSWER_SECONDS_MAX: Final = 10.0
-_WAKE_SECONDS_MAX: Final = 30.0
+_ANSWER_SECONDS_MAX: Final = 30.0
+_WAKE_SECONDS_MAX: Final = 90.0
 _POLL_SECONDS: Final = 0.1
 _GONE_SECONDS_MAX: Final = 60.0
 _resting: dict[Kind, list[Broker]] = {}

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from deploy.local.paths import PLAYERS
 
 #: In which the page must have caught up; generous, for a busy machine.
 SOON_MS: Final = 30_000
+# Where a test says nothing else: the five seconds of Playwright are over before a browser without CPU time has drawn.
+expect.set_options(timeout=SOON_MS)
 
 
 @contextmanager

@@ -30,6 +30,8 @@ MORNING_MS = 1_770_012_000_000
 HOUR_MS = 3_600_000
 START_SECONDS_MAX = 240.0
 RUN_SECONDS_MAX = 400.0
+#: A broker on a busy machine takes its time with a transaction.
+_PRODUCER_SECONDS_MAX = 120.0
 #: `source` is always there.
 ROLLUP_BY = "source,country+device"
 
@@ -100,18 +102,18 @@ class Topic:
 
     def __post_init__(self) -> None:
         self._producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.transactional_id})
-        self._producer.init_transactions(30)
+        self._producer.init_transactions(_PRODUCER_SECONDS_MAX)
 
     def send_raw(self, records: Iterable[RawRecord], *, commit: bool = True) -> None:
         """One transaction with records of any topic."""
         self._producer.begin_transaction()
         for one in records:
             self._producer.produce(one.topic, one.value, one.key, one.partition, headers=list(one.headers))
-        self._producer.flush(30)
+        self._producer.flush(_PRODUCER_SECONDS_MAX)
         if commit:
-            self._producer.commit_transaction(30)
+            self._producer.commit_transaction(_PRODUCER_SECONDS_MAX)
         else:
-            self._producer.abort_transaction(30)
+            self._producer.abort_transaction(_PRODUCER_SECONDS_MAX)
 
     def send(self, views: Iterable[View], *, also: Iterable[bytes] = (), commit: bool = True) -> None:
         """One transaction with these views, in this order, and other bytes; aborted unless `commit`."""
@@ -122,11 +124,11 @@ class Topic:
             self._producer.produce(VIEWS.name, VIEW.encode(view), key, partition)
         for value in also:
             self._producer.produce(VIEWS.name, value, b"unknown", 0)
-        self._producer.flush(30)
+        self._producer.flush(_PRODUCER_SECONDS_MAX)
         if commit:
-            self._producer.commit_transaction(30)
+            self._producer.commit_transaction(_PRODUCER_SECONDS_MAX)
         else:
-            self._producer.abort_transaction(30)
+            self._producer.abort_transaction(_PRODUCER_SECONDS_MAX)
 
 
 @dataclass
@@ -195,7 +197,7 @@ class Installation:
 
     def metrics(self) -> str:
         """What a running process exposes."""
-        with urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=60) as answer:
             return str(answer.read().decode())
 
     def table(self, name: str, query: str) -> list[tuple[Any, ...]]:

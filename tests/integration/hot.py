@@ -64,7 +64,7 @@ class Service:
         self.child.signal(signal.SIGCONT)
 
     def figure(self, name: str) -> float:
-        with urlopen(self._admin + "/metrics", timeout=5) as answer:
+        with urlopen(self._admin + "/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"playhead_serving_{name}")))
 

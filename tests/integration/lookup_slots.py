@@ -14,7 +14,7 @@ from services.rim.http.credentials import SCOPES, entry
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from tests.integration.feed import PARTITIONS, beacon
-from tests.integration.slots import PROCESSOR, Slot
+from tests.integration.slots import PROCESSOR, Slot, wait_until
 
 TOKEN = "a token of sixteen or more"
 _SLOTS_TOKEN = "that slots have among themselves"
@@ -69,6 +69,17 @@ class LookupSlot:
         except (OSError, urllib.error.URLError):
             return 0, None
 
+    def answer_to(self, path: str, **headers: str) -> Answer:
+        """The answer, asked for again while it is 503: a slot or broker without CPU for a second gives that one, rightly."""
+        answers: list[Answer] = []
+
+        def is_answered() -> bool:
+            answers.append(self.get(path, **headers))
+            return answers[-1][0] != 503
+
+        wait_until(is_answered, f"{path} is answered")
+        return answers[-1]
+
     def view(self, view_id: str, query: str = "", **headers: str) -> Answer:
         """Its answer for a view of customer acme."""
         return self.get(f"/views/acme/{view_id}{query}", **headers)
@@ -86,9 +97,20 @@ class LookupSlot:
         status, body = self.get("/partitions")
         return list(body["partitions"]) if status == 200 else []
 
+    def worked_partitions(self) -> list[dict[str, Any]]:
+        """Its rows of all partitions, once every one has an owner that answers for it."""
+        seen: list[dict[str, Any]] = []
+
+        def are_worked() -> bool:
+            seen[:] = self.partitions()
+            return bool(seen) and all(row["state"] == "working" for row in seen)
+
+        wait_until(are_worked, "every owner answers for its partitions")
+        return seen
+
     def metrics(self) -> dict[str, float]:
         """Its metrics: values by name with labels, as they stand in the text."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.slot.admin_port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.slot.admin_port}/metrics", timeout=60) as answer:
             lines = answer.read().decode().splitlines()
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 

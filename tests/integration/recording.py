@@ -220,16 +220,19 @@ async def streamed_back(url: str, token: str, session: str) -> list[tuple[int, b
     """A session as a lookup streams it: number and bytes of each part."""
     headers = {"Authorization": f"Bearer {token}"}
     found = []
-    async with (
-        aiohttp.ClientSession(headers=headers) as client,
-        client.get(f"{url}/recordings/{session}?customer={CUSTOMER}") as answer,
-    ):
-        assert answer.status == 200, await answer.read()
-        parts = aiohttp.MultipartReader.from_response(answer)
-        while (part := await parts.next()) is not None:
-            assert isinstance(part, aiohttp.BodyPartReader)
-            found.append((int(part.headers["Playhead-Sequence"]), bytes(await part.read())))
-    return found
+    address = f"{url}/recordings/{session}?customer={CUSTOMER}"
+    async with aiohttp.ClientSession(headers=headers) as client, asyncio.timeout(SEND_SECONDS_MAX):
+        while True:
+            async with client.get(address) as answer:
+                if answer.status != 503:
+                    assert answer.status == 200, await answer.read()
+                    parts = aiohttp.MultipartReader.from_response(answer)
+                    while (part := await parts.next()) is not None:
+                        assert isinstance(part, aiohttp.BodyPartReader)
+                        found.append((int(part.headers["Playhead-Sequence"]), bytes(await part.read())))
+                    return found
+            # Its partition is on its way to another slot.
+            await asyncio.sleep(0.2)
 
 
 def when(condition: Callable[[], bool], what: str, seconds: float = SEND_SECONDS_MAX) -> None:

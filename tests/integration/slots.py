@@ -1,6 +1,5 @@
 """Processor slots as processes of their own, for tests that kill them."""
 
-import json
 import os
 import signal
 import sys
@@ -12,13 +11,14 @@ from pathlib import Path
 
 from deploy.local import process
 from deploy.local.ports import free_port
+from tests.chaos import logs
 
 ROOT = Path(__file__).parents[2]
 PROCESSOR = ("services.processor",)
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Waits for a condition; fails with `what` when it does not come true in time."""
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+    """Waits for a condition; fails with `what` when it does not come true in time: generous, for a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
@@ -85,11 +85,27 @@ class Slot:
             assert self.is_running, f"slot {self.number} ended: {self.log_tail()}"
             return False
 
+    def working(self) -> int:
+        """How many partitions the slot works, as it says itself; 0 while it takes some.
+
+        Its log says which it has ever taken: a group that divides in steps gives it some that it does not keep.
+        """
+        if not self.is_ready():
+            return 0
+        try:
+            with urllib.request.urlopen(f"http://{self._address}:{self.admin_port}/readyz", timeout=5) as answer:
+                status: str = answer.read().decode()
+        except OSError:
+            # It was ready a moment ago, and takes one since.
+            return 0
+        return int(status.split()[1]) if status.startswith("working") else 0
+
     def kill(self) -> None:
         """SIGKILL."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(10)
+        # To end takes CPU time, too.
+        self._process.wait(60)
 
     def pause(self) -> None:
         """SIGSTOP: a virtual machine that stalls."""
@@ -115,7 +131,7 @@ class Slot:
         """Settings for the next start; an empty one is taken back."""
         self._environ = {name: value for name, value in (self._environ | environ).items() if value}
 
-    def ended(self, seconds: float = 60.0) -> int:
+    def ended(self, seconds: float = 120.0) -> int:
         """Waits until it ends by itself; the exit code (negative: the signal's number)."""
         assert self._process is not None
         return self._process.wait(seconds)
@@ -136,14 +152,8 @@ class Slot:
             self.kill()
 
     def events(self, name: str) -> list[dict[str, object]]:
-        """What it logged under this event name."""
-        found = []
-        for line in self.log_file.read_text().splitlines():
-            if line.startswith("{"):
-                event = json.loads(line)
-                if event.get("event") == name:
-                    found.append(event)
-        return found
+        """What it logged under this event name, in whole lines: it may be writing one, and a kill cuts one in two."""
+        return logs.events(self.log_file, name)
 
     def last_line(self) -> str:
         """The last line of its log."""

@@ -19,6 +19,11 @@ DAY_MS: Final = 86_400_000
 NOBODYS: Final = bytes([VIEWS.id]) + b"acme:ghost"
 
 
+def written(folder: Path) -> set[str]:
+    """The stores in `folder` that have written a file of rows."""
+    return {path.parent.name for path in folder.glob("*/*.sst")}
+
+
 def garbage(path: Path, start: int = 0) -> None:
     """Overwrites a file with noise from `start` on, up to its footer when not from its beginning."""
     size = path.stat().st_size

@@ -85,7 +85,7 @@ class Mailbox:
 @pytest.fixture
 def mailbox() -> Iterator[tuple[Mailbox, int]]:
     box = Mailbox()
-    controller = Controller(box, hostname="127.0.0.1", port=free_port())
+    controller = Controller(box, hostname="127.0.0.1", port=free_port(), ready_timeout=SECONDS_MAX)
     controller.start()
     try:
         yield box, controller.port
@@ -179,8 +179,9 @@ def test_each_way_of_notification_of_the_document_reaches_its_receiver(
     assert got.keys() == {"/webhook", "/slack", "/teams", "/pagerduty"}
     assert all("This is a test" in body for body in got.values())
     assert msgspec.json.decode(got["/pagerduty"])["routing_key"] == bodies[3].target["routing_key"]
-    assert len(box.got) == 1
-    assert box.got[0].rcpt_tos == ["managers@example.com"]
+    # One message, which comes again where the answer to it comes late.
+    assert len(message_ids(box)) == 1
+    assert all(one.rcpt_tos == ["managers@example.com"] for one in box.got)
 
 
 @contextmanager
@@ -296,6 +297,11 @@ def expect_each_once(events: list[AlertEvent]) -> None:
     assert {one.opened_ms for one in events} == {T0 + 4 * 5_000}
 
 
+def message_ids(box: Mailbox) -> set[str]:
+    """Of the e-mails that came."""
+    return {line for one in box.got for line in one.content.decode().splitlines() if line.startswith("Message-ID")}
+
+
 def expect_delivered(dsn: str, receiver: Receiver, box: Mailbox) -> None:
     """Both receivers have every message, under one id each, the opening before the closing."""
     states = asked(dsn, "SELECT state, count(*) FROM alerts.deliveries GROUP BY state")
@@ -309,6 +315,5 @@ def expect_delivered(dsn: str, receiver: Receiver, box: Mailbox) -> None:
         assert of_one == ["alert.opened", "alert.closed"]
     # Each failed once, so each came at least twice, under the same id.
     assert min(Counter(one.id for one in receiver.got).values()) >= 2
-    mails = {line for one in box.got for line in one.content.decode().splitlines() if line.startswith("Message-ID")}
-    assert len(mails) == 2 * len(CUSTOMERS)
+    assert len(message_ids(box)) == 2 * len(CUSTOMERS)
     assert any("Alert: High (customer-0)" in one.content.decode() for one in box.got)

@@ -32,7 +32,10 @@ from tests.integration.notifying import notifications
 from tests.integration.slots import Slot, wait_until
 from tests.unit.collector.intake.bodies import mux_body, mux_event
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+#: Processes start meanwhile, and each bucket waits for its time, on a busy machine.
+SECONDS_MAX = 180.0
 
 #: Beacons of one body, of which the broken release's are half rejected: enough for a rule in a bucket of 5 s.
 EVENTS = 40
@@ -73,7 +76,7 @@ def players(port: int) -> Iterator[None]:
     stop = threading.Event()
 
     def play() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS_MAX)
         # A request every half second is a rate, not a wait for something.
         while not stop.wait(0.5):
             for release in ("1.0", "2.0"):
@@ -127,16 +130,16 @@ def test_a_release_that_is_rejected_is_told_and_a_changed_rule_is_in_force(
     slot.start()
     try:
         with Collector(broker.bootstrap, tmp_path, port, "c-1"), players(port):
-            wait_until(lambda: len(here.changes()) >= 1, "the release is an incident")
+            wait_until(lambda: len(here.changes()) >= 1, "the release is an incident", SECONDS_MAX)
             assert here.changes()[0] == ("opened", 1, None, {"release": "2.0"})
             # Who measures something else has another incident: the change is in force.
             other = RuleBody(**{name: getattr(RULE, name) for name in RULE.__struct_fields__} | {"by": "collector"})
             here.change(other, 1)
-            wait_until(lambda: len(here.changes()) >= 3, "the changed rule is in force")
+            wait_until(lambda: len(here.changes()) >= 3, "the changed rule is in force", SECONDS_MAX)
             assert here.changes()[1] == ("closed", 1, "rule_changed", {"release": "2.0"})
             assert here.changes()[2] == ("opened", 2, None, {"collector": "c-1"})
             here.change(None, 2)
-            wait_until(lambda: len(here.changes()) >= 4, "the deleted rule is in force no more")
+            wait_until(lambda: len(here.changes()) >= 4, "the deleted rule is in force no more", SECONDS_MAX)
             assert here.changes()[3] == ("closed", 2, "rule_changed", {"collector": "c-1"})
     finally:
         slot.end()

@@ -127,7 +127,7 @@ async def test_a_customer_that_moves_sends_nothing_to_the_receivers_of_its_forme
     made = "INSERT INTO accounts.organisations (name, owns_rest) VALUES ('Home', true) RETURNING id::text"
     home = asked(dsn, made)[0][0]
     globex = asked(dsn, "INSERT INTO accounts.organisations (name) VALUES ('Globex') RETURNING id::text")[0][0]
-    pool = Pool(dsn, service="test", connections_max=2, seconds_max=10, writes=True)
+    pool = Pool(dsn, service="test", connections_max=2, seconds_max=SECONDS_MAX, writes=True)
     await pool.open()
     try:
         actor, people = Actor("person", "p", "ada@home", None, home), Alerting(pool)

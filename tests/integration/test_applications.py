@@ -18,6 +18,7 @@ from deploy.local.ports import free_port
 from services.collector.sink.records import Record
 from shared import codec, topics
 from shared.schemas.apis.anomaly import ApiAnomaly
+from shared.schemas.apis.window import ApiWindow
 from shared.schemas.trace import Trace
 from tests.integration.collecting import Collector, Reader, reading
 from tests.integration.lookup_slots import LookupSlot
@@ -29,7 +30,9 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def collector(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    with Collector(broker.bootstrap, tmp_path_factory.mktemp("collector"), free_port(), linger_ms="0") as running:
+    folder = tmp_path_factory.mktemp("collector")
+    # What is answered 503 may be stored all the same, and a client that sends it again doubles it: here the broker has its time.
+    with Collector(broker.bootstrap, folder, free_port(), linger_ms="0", ack_seconds_max="60") as running:
         yield running
 
 
@@ -49,7 +52,7 @@ def post(collector: Collector, path: str, document: Any) -> None:
     """Posts JSON and expects 200."""
     body = json.dumps(document).encode()
     request = urllib.request.Request(collector.url + path, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=15) as answer:
+    with urllib.request.urlopen(request, timeout=90) as answer:
         assert answer.status == 200
 
 
@@ -103,10 +106,10 @@ def test_spans_become_traces_through_a_kill_and_can_be_asked_for(
         assert all(row.complete and row.part == 1 and row.duplicate_count == 0 for row in newest.values())
         (own,) = (row for row in newest.values() if row.customer_id == "acme")
         assert (own.root_name, own.error, own.root_error) == ("checkout", True, False)
-        status, found = traces.get(f"/traces/{own.trace_id}?customer=acme")
+        status, found = traces.answer_to(f"/traces/{own.trace_id}?customer=acme")
         assert (status, [one["operationName"] for one in found["data"][0]["spans"]]) == (200, ["checkout", "pay"])
         assert found["data"][0]["parts"][0]["state"] == "finished"
-        assert traces.get(f"/traces/{'f' * 32}")[0] == 404
+        assert traces.answer_to(f"/traces/{'f' * 32}")[0] == 404
         assert not [record for record in reader.records if record.topic == topics.REJECTED.name]
         assert traces.slot.terminate() == 0, traces.slot.log_tail()
 
@@ -127,7 +130,8 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_reported(
     (tmp_path / "traces").mkdir()
     with (
         reading(broker.bootstrap, topics.API_CHANGES.name, topics.REJECTED.name) as reader,
-        working(broker, tmp_path, "api_schemas", API_SCHEMAS_LEARNING_MS="3000") as schemas,
+        # The span's call takes the way through `traces`, and must come while the API is still learned.
+        working(broker, tmp_path, "api_schemas", API_SCHEMAS_LEARNING_MS="20000") as schemas,
         working(broker, tmp_path / "traces", "traces"),
     ):
         post(collector, "/v1/api-calls", {"calls": [called(f"/users/{number}", {"id": number}) for number in range(9)]})
@@ -136,13 +140,13 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_reported(
         post(collector, "/v1/traces", span("a" * 32, "1" * 16, "", now_ms, status=200, **route))
         schemas.slot.kill()
         schemas.slot.start()
-        reader.until(lambda records: len(kinds(records)) == 2)
+        reader.until(lambda records: len(kinds(records)) == 2, 120)
         assert sorted(kinds(reader.records)) == [("learned", "GET /carts/{id}"), ("learned", "GET /users/{id}")]
         post(collector, "/v1/api-calls", called("/users/9", {"id": "nine"}))
         reader.until(lambda records: len(kinds(records)) == 3)
         assert kinds(reader.records)[-1] == ("type_change", "GET /users/{id}/response/200/body/id")
         wait_until(lambda: schemas.get("/apis/api.example/openapi.json")[0] == 200, "the document is found")
-        document = schemas.get("/apis/api.example/openapi.json")[1]
+        document = schemas.answer_to("/apis/api.example/openapi.json")[1]
         OpenAPIV31SpecValidator(document).validate()
         assert sorted(document["paths"]) == ["/carts/{id}", "/users/{id}"]
         assert document["paths"]["/users/{id}"]["get"]["x-seen"]["count"] == 10
@@ -163,9 +167,14 @@ def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
         found = [codec.API_ANOMALY.decode(one.value) for one in records if one.topic == topics.API_ANOMALIES.name]
         return [one for one in found if one.measure == "latency" and one.host == "pay.example"]
 
+    def windows(records: list[Record]) -> list[ApiWindow]:
+        found = [codec.API_WINDOW.decode(one.value) for one in records if one.topic == topics.API_WINDOWS.name]
+        return [one for one in found if one.host == "pay.example"]
+
     rules = {
         "API_BASELINES_WINDOW_MS": "1000",
-        "API_BASELINES_GRACE_MS": "1000",
+        # The clock of a partition runs on between two posts, and while the slot starts again: no window closes before its calls.
+        "API_BASELINES_GRACE_MS": "15000",
         "API_BASELINES_USUAL_WINDOWS_MIN": "8",
     }
     with (
@@ -179,14 +188,16 @@ def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
         baselines.slot.start()
         post(collector, "/v1/api-calls", window(12, 300))
         # The clock of a partition with nothing to read runs on: what is open closes by itself.
-        reader.until(lambda records: any(one.state == "closed" for one in anomalies(records)))
+        reader.until(
+            lambda records: any(one.state == "closed" for one in anomalies(records)) and len(windows(records)) == 13,
+            120,
+        )
         anomaly = anomalies(reader.records)
         assert [one.revision for one in anomaly] == [1, 2]
         assert (anomaly[0].path, anomaly[0].opened_ms) == ("/carts/{id}", first_ms + 12_000)
         assert anomaly[0].latest.value == pytest.approx(300_000, rel=0.01)
-        rows = [codec.API_WINDOW.decode(one.value) for one in reader.records if one.topic == topics.API_WINDOWS.name]
-        own = [row for row in rows if row.host == "pay.example"]
-        assert [(row.start_ms - first_ms, row.calls) for row in own] == [(1_000 * n, 30) for n in range(13)]
-        (endpoint,) = baselines.get("/apis/pay.example/baselines")[1]["endpoints"]
+        own = [(row.start_ms - first_ms, row.calls) for row in windows(reader.records)]
+        assert own == [(1_000 * n, 30) for n in range(13)]
+        (endpoint,) = baselines.answer_to("/apis/pay.example/baselines")[1]["endpoints"]
         assert (endpoint["path"], endpoint["season"]) == ("/carts/{id}", "hour_of_week")
         assert not [record for record in reader.records if record.topic == topics.REJECTED.name]

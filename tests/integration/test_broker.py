@@ -106,19 +106,21 @@ def test_settings_that_weaken_an_answer_of_200_are_refused_and_mended_by_the_com
     for answer in admin.incremental_alter_configs([resource], request_timeout=60).values():
         answer.result()
 
-    def is_weak() -> bool:
+    def are_known(values: dict[str, str]) -> bool:
         """Whether the broker knows what its controller has noted."""
         (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topics.BEACONS.name)]).values()
         known = described.result(60)
-        return all(known[name].value == value for name, value in weak.items())
+        return all(known[name].value == value for name, value in values.items())
 
-    wait_until(is_weak, 60, "the settings are in force")
+    wait_until(lambda: are_known(weak), 60, "the settings are in force")
     with pytest.raises(TopicsWrong, match=r"beacons has unclean\.leader\.election\.enable=true.*deploy\.topics --mend"):
         verify_topics(settings, [topics.BEACONS])
     assert set(mend_topics(settings)) == {
         "beacons: unclean.leader.election.enable=false",
         "beacons: message.timestamp.type=LogAppendTime",
     }
+    mended = {"unclean.leader.election.enable": "false", "message.timestamp.type": "LogAppendTime"}
+    wait_until(lambda: are_known(mended), 60, "the mended settings are in force")
     verify_topics(settings, topics.ALL)
     assert mend_topics(settings) == []
     # One broker holds one copy: it cannot give what production promises.
@@ -142,7 +144,7 @@ def test_producers_and_the_java_default_agree_on_partitions(broker: Broker, sett
     keys = [f"customer:{number}".encode() for number in range(50)]
     for key in keys:
         producer.produce("late", b"{}", key=key, on_delivery=lambda _, m: found.update({m.key(): m.partition()}))
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
     partitions = topics.LATE.partitions(settings.profile)
     assert found == {key: partition_of(key, partitions) for key in keys}
@@ -164,7 +166,15 @@ def _read(broker: Broker, topic: str, count: int) -> list[bytes]:
     )
     try:
         consumer.subscribe([topic])
-        records = consumer.consume(count, timeout=30)
-        return [value for record in records if (value := record.value()) is not None]
+        values: list[bytes] = []
+
+        def are_there() -> bool:
+            # A broker that has just begun may answer with an error first.
+            found = [record.value() for record in consumer.consume(count, timeout=1) if record.error() is None]
+            values.extend(value for value in found if value is not None)
+            return len(values) >= count
+
+        wait_until(are_there, 120, f"{count} records are read")
+        return values
     finally:
         consumer.close()

@@ -151,18 +151,20 @@ async def test_a_full_queue_and_too_few_replicas_lose_nothing(own: Broker, tmp_p
         reading(own.bootstrap, BEACONS.name) as reader,
     ):
         crowd = Crowd(collector.url, is_mux=False)
+        full = 'playhead_collector_unstored_total{reason="queue_full"}'
         async with crowd.playing():
             await crowd.more()
             for trouble in (hang, lack_replicas):
                 mend = await trouble(own)
                 await crowd.more_refused()
+                # The first that are refused may have been taken, and not acknowledged in time.
+                await until(lambda: collector.metric(full) > 0)
                 await mend()
                 await crowd.more()
         records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
         assert_all_there_in_order(records, crowd.stored)
         assert set(crowd.statuses) == {204, 503}
-        with_reason = collector.metric('playhead_collector_unstored_total{reason="queue_full"}')
-        assert with_reason > 0
+        assert collector.metric(full) > 0
 
 
 async def test_a_broker_that_is_away_under_load_loses_nothing(

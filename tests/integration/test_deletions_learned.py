@@ -124,7 +124,7 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
 
     with processes(broker, dsn, tmp_path):
         published = "SELECT count(*) FROM alerts.environments WHERE published = version"
-        wait_until(lambda: asked(dsn, published) == [(2,)], "rules are published", 60)
+        wait_until(lambda: asked(dsn, published) == [(2,)], "rules are published", 120)
         for customer in (GONE, STAYS):
             report(broker.bootstrap, customer, 9, 10)
         found = "SELECT count(DISTINCT incident_id) FROM alerts.deliveries"
@@ -137,7 +137,7 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
         learned.withdraw_rules(work)
         # It dies here, before it has seen that the slot has done it, or noted that the step is done.
         learned, work = process()
-        wait_until(lambda: learned.withdraw_rules(work) is not None, "the slot has deleted rules", 60)
+        wait_until(lambda: learned.withdraw_rules(work) is not None, "the slot has deleted rules", 120)
         assert (step_of(dsn, Step.RULES)["rules"], step_of(dsn, Step.RULES)["rule_versions"]) == (1, 1)
         # Live numbers fall, and rise again: no rule finds anything.
         report(broker.bootstrap, GONE, 0, 3)
@@ -146,7 +146,7 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
         learned, work = process()
         learned.delete(work, lambda: ())
         learned, work = process()
-        wait_until(lambda: learned.delete(work, lambda: ()) is not None, "incidents are deleted", 60)
+        wait_until(lambda: learned.delete(work, lambda: ()) is not None, "incidents are deleted", 120)
         counts = step_of(dsn, Step.LEARNED)
         assert (counts["incidents"], counts["comments"]) == (1, 1)
         assert min(counts["messages"], counts["changes"]) >= 1
@@ -157,7 +157,7 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
         assert {"alerts.rules", "alerts.rule_versions", "alerts.incidents", "alerts.changes"} <= tables_holding(
             dsn, STAYS
         )
-        wait_until(lambda: "state-0" not in holding(tmp_path, GONE), "the slot's files are written again", 60)
+        wait_until(lambda: "state-0" not in holding(tmp_path, GONE), "the slot's files are written again", 120)
         newest = {one.key() or b"": one.value() for one in committed(broker.bootstrap, topics.ALERTS_CHANGELOG)}
         assert not [key for key, value in newest.items() if value is not None and GONE.encode() in key + value]
         rules = {one.key() or b"": one.value() for one in committed(broker.bootstrap, topics.ALERT_RULES)}

@@ -89,12 +89,18 @@ def test_a_slot_that_leaves_hands_over_long_before_its_session_ends(slots: list[
     for before, slot in zip(moves_before, others, strict=True):
         assert {event for event, _ in moves(slot)[before:]} == {"assigned"}
     left = logs.at_seconds(logs.events(leaver.log_file, "revoked")[-1])
-    taken = [
-        logs.at_seconds(event)
-        for slot in others
-        for event in logs.events(slot.log_file, "partition_taken_over")
-        if event["partition"] in departing and logs.at_seconds(event) >= left
-    ]
+
+    def taken_at() -> list[float]:
+        return [
+            logs.at_seconds(event)
+            for slot in others
+            for event in logs.events(slot.log_file, "partition_taken_over")
+            if event["partition"] in departing and logs.at_seconds(event) >= left
+        ]
+
+    # A slot logs what it is assigned a moment before it says that it is taking it.
+    wait_until(lambda: len(taken_at()) >= len(departing), "each partition is taken", HAND_OVER_SECONDS_MAX)
+    taken = taken_at()
     assert len(taken) == len(departing)
     print(f"given up to all taken elsewhere {max(taken) - left:.2f} s of a session of {SESSION_SECONDS} s")
 
@@ -106,7 +112,15 @@ def test_a_slot_is_replaced_by_a_new_process_and_nobody_elses_partitions_move(
     before = held(former)
     moves_before = [moves(slot) for slot in others]
     bootstrap, state_dir = former.bootstrap, str(former.state_dir)
-    successor = Slot(bootstrap, tmp_path, 100, PROCESSOR_SLOT="test/0", PROCESSOR_STATE_DIR=state_dir)
+    session_ms = str(SESSION_SECONDS * 1000)
+    successor = Slot(
+        bootstrap,
+        tmp_path,
+        100,
+        PROCESSOR_SLOT="test/0",
+        PROCESSOR_STATE_DIR=state_dir,
+        PROCESSOR_SESSION_MS=session_ms,
+    )
     try:
         successor.start()
         assert former.ended() == rolling.REPLACED, former.log_tail()

@@ -101,7 +101,8 @@ async def sending(dsn: str, **given: Any) -> AsyncIterator[None]:
     """The loop that sends, with what is quick."""
     fields = {"postgres_dsn": dsn, "private_receivers": True, "backoff_ms": 1, "backoff_ms_max": 20, "attempts_max": 5}
     settings = NotificationsSettings.model_validate(fields | given)
-    pool = Pool(dsn, service="test", connections_max=4, seconds_max=10, writes=True)
+    # A word that comes late, that a message was delivered, is lost, and the message sent again.
+    pool = Pool(dsn, service="test", connections_max=4, seconds_max=SECONDS_MAX, writes=True)
     await pool.open()
     mails = senders.mail_threads(settings)
     async with senders.session(settings) as session:

@@ -17,7 +17,7 @@ from tests.integration.finalizing import a_view
 
 pytestmark = pytest.mark.integration
 
-_SECONDS_MAX = 30.0
+_SECONDS_MAX = 120.0
 
 
 @pytest.fixture

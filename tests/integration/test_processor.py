@@ -17,7 +17,7 @@ from tests.integration.brokers import OF_VIEWS
 from tests.integration.feed import FINISH, Feed, Rows, committed, expect
 from tests.integration.slots import Slot, wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,15 @@ def test_every_view_is_finished_once_through_kills_pauses_and_handovers(own_brok
             if fault == "kill":
                 slot.kill()
             else:
+                # One that was started seconds ago may not have come so far that it heeds a signal.
+                wait_until(slot.is_ready, "the slot is ready")
                 assert slot.terminate() == 0, slot.log_tail()
             slot.start()
         feed.finish()
-        expect(feed.truth, feed.repeats, rows, seconds=90)
+        expect(feed.truth, feed.repeats, rows, seconds=180)
         expect_exported(own_broker.bootstrap, rows.rows)
         expect_buckets_once_and_all(own_broker.bootstrap, feed)
+        wait_until(lambda: all(slot.is_ready() for slot in slots), "both slots are ready again")
         for slot in slots:
             assert slot.terminate() == 0, slot.log_tail()
     finally:
@@ -68,8 +71,17 @@ def expect_exported(bootstrap: str, rows: list[View]) -> None:
     def revision(message: Message) -> tuple[bytes | None, bytes | None]:
         return message.key(), dict(message.headers() or [])["revision"]
 
-    exported = Counter(revision(message) for message in committed(bootstrap, topics.VIEWS_PROTOBUF))
-    assert exported == Counter((f"acme:{row.view_id}".encode(), str(row.revision).encode()) for row in rows)
+    wanted = Counter((f"acme:{row.view_id}".encode(), str(row.revision).encode()) for row in rows)
+    exported: Counter[tuple[bytes | None, bytes | None]] = Counter()
+
+    def are_there() -> bool:
+        """The end of a transaction is written to one partition after the other: a row is seen before its export."""
+        exported.clear()
+        exported.update(revision(message) for message in committed(bootstrap, topics.VIEWS_PROTOBUF))
+        return exported.total() >= wanted.total()
+
+    wait_until(are_there, "as many exports as rows")
+    assert exported == wanted
 
 
 def expect_buckets_once_and_all(bootstrap: str, feed: Feed) -> None:

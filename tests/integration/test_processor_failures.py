@@ -11,14 +11,14 @@ from confluent_kafka.admin import AdminClient
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
-from services.processor.engine.state.rows import Meta, pack
+from services.processor.engine.state.rows import META_KEY, Meta, pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.partition.transaction import Committer, Unclear
 from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
-from shared.topics import BEACONS
+from shared.topics import BEACONS, VIDEO_VIEWS_CHANGELOG
 from tests.integration.failing import Scene, delete_group
-from tests.integration.feed import COUNTS, PARTITIONS
+from tests.integration.feed import COUNTS, PARTITIONS, committed
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -26,8 +26,27 @@ pytestmark = pytest.mark.integration
 APPLICATION = application(FinishRules())
 
 
-def came_to(slot: Slot, point: str) -> None:
-    wait_until(lambda: slot.reached(point), f"the slot came to {point}")
+def came_to(scene: Scene, slot: Slot, point: str) -> None:
+    """Feeds until the slot comes to the point.
+
+    A slot that takes longer to start than a feed lasts folds all of it in few commits, and would never come to a later one.
+    """
+    scene.feed(seconds=3)
+
+    def has_come() -> bool:
+        if slot.reached(point):
+            return True
+        if not scene.feeds[-1].is_alive():
+            scene.feed(seconds=3)
+        return False
+
+    wait_until(has_come, f"the slot came to {point}", 120)
+
+
+def with_state(scene: Scene) -> int:
+    """How many partitions have committed rows."""
+    messages = committed(scene.bootstrap, VIDEO_VIEWS_CHANGELOG)
+    return len({message.partition() for message in messages if message.key() != META_KEY})
 
 
 def killed_at(slot: Slot, *armed: str, before: Callable[[], object] = lambda: None) -> None:
@@ -62,7 +81,8 @@ def test_kill_at_every_step_of_a_flush(scene: Scene) -> None:
 
 def test_kill_at_every_step_of_a_takeover(scene: Scene) -> None:
     slot = scene.started(PROCESSOR_FLUSH_INTERVAL_MS="60000")
-    scene.feed(views=100, seconds=4).join(2)
+    scene.feed(views=100, seconds=6)
+    wait_until(lambda: with_state(scene) == PARTITIONS, "every partition has something to replay")
     slot.kill()
     killed_at(slot, "fenced:5", "replaying:5")
     scene.expect_truth()
@@ -73,11 +93,10 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
     # It stops itself inside a commit, past every time-out, and wakes with an open transaction.
     zombie = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop")
     zombie.start()
-    scene.feed(seconds=3)
-    came_to(zombie, point)
+    came_to(scene, zombie, point)
     successor = scene.slot()
     successor.start()
-    wait_until(lambda: len(successor.events("partition_taken_over")) == 8, "the successor has all partitions")
+    wait_until(lambda: successor.working() == PARTITIONS, "the successor has all partitions")
     zombie.wake()
     wait_until(lambda: bool(zombie.events("lost")), "the zombie knows that it lost its partitions")
     scene.expect_truth()
@@ -89,11 +108,10 @@ def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_successor(scene
     # It stops itself in the last of its takeovers; what it sends when it wakes fences the partition's owner by then.
     zombie = scene.slot(PROCESSOR_CRASH_AT=f"fencing:{PARTITIONS}:stop")
     zombie.start()
-    scene.feed(seconds=3)
-    came_to(zombie, "fencing")
+    came_to(scene, zombie, "fencing")
     successor = scene.slot()
     successor.start()
-    wait_until(lambda: len(successor.events("partition_taken_over")) == PARTITIONS, "the successor has all partitions")
+    wait_until(lambda: successor.working() == PARTITIONS, "the successor has all partitions")
     taken_before = len(zombie.events("partition_taken_over"))
     zombie.wake()
     scene.feed(seconds=3)
@@ -142,8 +160,7 @@ def test_an_successors_fence_refuses_what_the_former_owner_still_commits(scene: 
 def test_a_rebalance_during_a_commit(scene: Scene, point: str) -> None:
     slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="20000")
     slot.start()
-    scene.feed(seconds=3)
-    came_to(slot, point)
+    came_to(scene, slot, point)
     admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
     # Another member, which is there at once: a slot would take as long to start as the one that is stopped has.
     other = Consumer(
@@ -177,8 +194,9 @@ def test_a_rebalance_during_a_commit(scene: Scene, point: str) -> None:
 
 def test_a_commit_of_unknown_outcome(scene: Scene) -> None:
     slot = scene.started(PROCESSOR_COMMIT_MS_MAX="700", PROCESSOR_SESSION_MS="20000")
-    feed = scene.feed(seconds=3)
-    feed.join(1)
+    scene.feed(seconds=6)
+    # So it has views whose end is a commit, whatever has come by then.
+    wait_until(lambda: with_state(scene) > 0, "the slot commits what is fed")
     scene.broker.child.signal(signal.SIGSTOP)
     try:
         wait_until(lambda: bool(slot.events("commit_unclear")), "a commit's deadline has passed")
@@ -202,8 +220,7 @@ def test_a_broker_that_is_killed_and_restarted_under_load(scene: Scene) -> None:
 def test_a_broker_that_is_killed_and_restarted_in_the_middle_of_a_transaction(scene: Scene, point: str) -> None:
     slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="20000")
     slot.start()
-    scene.feed(seconds=3)
-    came_to(slot, point)
+    came_to(scene, slot, point)
     scene.broker.kill()
     scene.broker.start()
     slot.wake()
@@ -222,9 +239,10 @@ def test_offsets_of_the_group_that_are_gone(scene: Scene) -> None:
 
 
 def test_another_process_with_its_id_ends_the_slot_with_a_clear_last_line(scene: Scene) -> None:
-    slot = scene.started()
+    # One that the group had dropped would join again, and fence the other.
+    slot = scene.started(PROCESSOR_SESSION_MS="20000")
     scene.feed(seconds=3)
-    successor = scene.slot()
+    successor = scene.slot(PROCESSOR_SESSION_MS="20000")
     successor.arm(PROCESSOR_SLOT="test/0")
     successor.start()
     assert slot.ended() == 4

@@ -72,7 +72,8 @@ def expect_rows(store: LocalStore) -> None:
 
 def replayed_after_a_kill(scene: Scene, point: CrashPoint) -> int:
     """The rows that a takeover replays after the one before was killed at `point`; the store then has what it must."""
-    slot = scene.slot(PROCESSOR_CRASH_AT=point)
+    # A slot that the group drops takes the partition over once more.
+    slot = scene.slot(PROCESSOR_CRASH_AT=point, PROCESSOR_SESSION_MS="20000")
     slot.start()
     assert slot.ended() == -signal.SIGKILL
     assert slot.reached(point)

@@ -19,7 +19,7 @@ from tests.integration.join_slot import SESSIONS
 from tests.integration.slots import ROOT, wait_until
 from tests.unit.processor.engine.joining import CHANGELOG, JOINED, LEFT, RIGHT, application
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 PARTITIONS = LEFT.partitions(topics.PROFILES["laptop"])
 HOUR_MS = 3_600_000
@@ -63,11 +63,11 @@ class JoinSlot:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def terminate(self) -> int:
         self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(90)
 
 
 def sessions(random_: random.Random, at_ms: int, keys: int) -> list[InputRecord]:
@@ -93,7 +93,7 @@ def produce(bootstrap: str, records: list[InputRecord]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     for topic, key, value in records:
         producer.produce(topic.name, value, key, partition_of(key, PARTITIONS))
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def truth(records: list[InputRecord]) -> list[tuple[bytes, bytes]]:
@@ -165,12 +165,12 @@ def test_two_inputs_are_joined_once_through_kills_handovers_and_an_upgrade(own_b
         send(sessions(random_, base_ms + 6_000, 60))
         send(closing(base_ms))
         expected = truth(records)
-        wait_until(lambda: len(joined.read()) >= len(expected), "every session is written", 90)
+        wait_until(lambda: len(joined.read()) >= len(expected), "every session is written", 180)
         assert joined.read() == expected
         assert first.terminate() == 0, first.log()
         # A rollback too far.
         third = slot(0)
-        assert third.process.wait(60) != 0
+        assert third.process.wait(120) != 0
         assert "store open has rows of format 2; this version reads 1" in third.log()
     finally:
         joined.close()

@@ -39,7 +39,7 @@ def test_the_death_of_any_thread_ends_the_slot(broker: Broker, tmp_path: Path) -
     try:
         for slot in slots.values():
             slot.start()
-        wait_until(lambda: all(slot.is_ready() for slot in slots.values()), "all slots work")
+        wait_until(lambda: all(slot.is_ready() for slot in slots.values()), "all slots work", 120)
         sign.touch()
         for name, slot in slots.items():
             assert slot.ended() == 1, slot.log_tail()

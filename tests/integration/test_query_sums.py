@@ -256,15 +256,26 @@ async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_ex
                 assert await by(asked, "customer", span) == counted(span), span
 
 
+async def answered_at_last(asked: Answering) -> Overall:
+    """The figures, however often a busy machine lets the deadline of a question pass before."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(PostgresAway):
+                return await overall(asked, (0, 5))
+            await asyncio.sleep(0.1)
+
+
 async def test_a_server_that_is_stopped_is_away_within_the_deadline_and_answers_when_it_goes_on(
     dsn: str, tmp_path: Path
 ) -> None:
     publish(dsn, {Slice(0, "acme"): dict.fromkeys(MEASURES, 1)})
     async with asking(dsn, tmp_path, seconds_max=1.0) as asked:
-        assert (await overall(asked, (0, 5))).n == 1
+        assert (await answered_at_last(asked)).n == 1
         with psycopg.connect(dsn) as other:
+            # Of one that was given up the backend may still be there.
             (backend,) = other.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'playhead-query' AND datname = current_database()"
+                " ORDER BY backend_start DESC LIMIT 1"
             ).fetchone() or (0,)
         os.kill(backend, signal.SIGSTOP)
         try:
@@ -273,12 +284,7 @@ async def test_a_server_that_is_stopped_is_away_within_the_deadline_and_answers_
                     await overall(asked, (0, 5))
         finally:
             os.kill(backend, signal.SIGCONT)
-        async with asyncio.timeout(20):
-            while True:
-                with contextlib.suppress(PostgresAway):
-                    assert (await overall(asked, (0, 5))).n == 1
-                    break
-                await asyncio.sleep(0.1)
+        assert (await answered_at_last(asked)).n == 1
 
 
 async def test_connections_that_a_restart_has_broken_are_replaced(dsn: str, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def get(url: str, token: str = "", ca_file: Path | None = None) -> tuple[int, An
     context = client_context("" if ca_file is None else str(ca_file))
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with urllib.request.urlopen(request, timeout=15, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=60, context=context) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
@@ -220,7 +220,8 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
             assert connection.execute(
                 "SELECT count(*) FROM serving.positions WHERE landed_at IS NOT NULL"
             ).fetchone() == (1,)
-        assert get(f"http://127.0.0.1:{serving_port}/readyz", ADMIN_TOKEN)[0] == 200
+        ready = f"http://127.0.0.1:{serving_port}/readyz"
+        serving.wait_until(lambda: get(ready, ADMIN_TOKEN)[0] == 200, SECONDS_MAX, "ready")
         assert serving.stop(SECONDS_MAX) == 0
         dashboard.start()
         tenant = make_tenant(postgres.dsn_of(DATABASE), organisation="Acme", email="owner@acme.example")
@@ -245,8 +246,10 @@ def _sees(page: str, customer_id: str, token: str) -> bool:
         return False
     # The collector's report and the finalizer's default have come with the documented rights.
     status, limits = get(f"{page}/v1/limits?customer={customer_id}", token)
+    if status != 200:
+        return False
     values = {one["name"]: one["value"] for one in json.loads(limits)["limits"]}
-    if (status, values["beacons_per_second"], values["members_max"]) != (200, 10_000.0, 1_000.0):
+    if (values["beacons_per_second"], values["members_max"]) != (10_000.0, 1_000.0):
         return False
     live, life = get(f"{page}/v1/live", token), get(f"{page}/v1/open-views?customer={customer_id}", token)
     return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["series"])
@@ -255,7 +258,7 @@ def _sees(page: str, customer_id: str, token: str) -> bool:
 def test_a_refused_client_reports_the_reason(
     secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "BOOT_SECONDS_MAX", 10.0)
+    monkeypatch.setattr(connection, "BOOT_SECONDS_MAX", 30.0)
     stranger = Authority(tmp_path).ca_file
 
     def why(settings: Settings) -> str:

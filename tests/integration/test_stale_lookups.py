@@ -11,7 +11,7 @@ from tests.integration.brokers import OF_VIEWS
 from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, partition, send
 from tests.integration.slots import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 #: Long enough to look on while nobody works the slot; its end moves nothing (a session lasts longer).
 WITH_STANDBY = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "6000", "PROCESSOR_SESSION_MS": "20000"}
@@ -47,13 +47,33 @@ def copied(server: LookupSlot) -> set[int]:
     return {row["partition"] for row in server.partitions() if row["standby_lag_records"] == 0}
 
 
+def worked(server: LookupSlot) -> set[int]:
+    """The partitions of slot 0."""
+    return {row["partition"] for row in server.partitions() if row["owner"] == "test/0"}
+
+
+def is_stale(server: LookupSlot, view_id: str) -> bool:
+    """Whether a copy answers. On a busy machine it is given up after a second, as the owner is."""
+    status, body = server.view(view_id, "?stale=allow")
+    return status == 200 and bool(body["stale"])
+
+
+def is_owners(server: LookupSlot, view_id: str) -> bool:
+    """Whether slot 0 itself answers where a copy may."""
+    status, body = server.view(view_id, "?stale=allow")
+    return status == 200 and (body["slot"], body["stale"]) == ("test/0", False)
+
+
 def is_fresh(standby: LookupSlot, view_id: str) -> bool:
     """Whether the standby's copy has all that the owner, queried through it, has."""
     status, copy = standby.view(view_id, "?stale=allow")
     owner_status, fresh = standby.view(view_id)
     if (status, owner_status) != (200, 200):
         return False
-    assert (copy["stale"], fresh["stale"], fresh["slot"]) == (True, False, "test/0")
+    assert (fresh["stale"], fresh["slot"]) == (False, "test/0")
+    if not copy["stale"]:
+        # The copy was too busy to answer in its second, so the owner was asked.
+        return False
     assert copy["age_ms"] >= 0
     return bool(copy["copy_lag_records"] == fresh["lag_records"] == 0 and copy["found"] == fresh["found"])
 
@@ -62,9 +82,15 @@ def test_a_standby_reports_its_lag_answers_stale_and_is_found_once_it_works_the_
     own_broker: Broker, replicas: tuple[LookupSlot, LookupSlot, LookupSlot]
 ) -> None:
     home, standby, other = replicas
-    wait_until(lambda: copied(home) == copied(standby) == copied(other), "all three see the same copies")
-    partitions = copied(home)
-    assert {row["partition"] for row in home.partitions() if row["owner"] == "test/0"} == partitions
+    partitions: set[int] = set()
+
+    def agree() -> bool:
+        """What they see changes from one request to the next: a copy is behind whenever the owner has committed."""
+        partitions.clear()
+        partitions.update(worked(home))
+        return len(partitions) == 4 and copied(home) == copied(standby) == copied(other) == partitions
+
+    wait_until(agree, "all three see copies of just those partitions that slot 0 works")
     lag_of = 'playhead_processor_standby_lag_records{{partition="{}"}}'
     wait_until(lambda: all(standby.metrics().get(lag_of.format(one)) == 0 for one in partitions), "its metrics say so")
 
@@ -72,20 +98,23 @@ def test_a_standby_reports_its_lag_answers_stale_and_is_found_once_it_works_the_
     for view_id in mine:
         # The copy is behind for a moment whenever the owner has committed, if only a bucket of the live picture.
         wait_until(lambda view_id=view_id: is_fresh(standby, view_id), "the copy answers as the owner does")
-        assert other.view(view_id, "?stale=allow")[1]["stale"] is False, "the owner goes before a copy"
-    assert standby.view("nobody-played-this", "?stale=allow")[0] == 404, "the owner says so"
+        wait_until(lambda view_id=view_id: is_owners(other, view_id), "the owner goes before a copy")
+    wait_until(lambda: standby.view("nobody-played-this", "?stale=allow")[0] == 404, "the owner says so")
 
     home.slot.kill()
-    answers = [
-        (one.view(view_id)[0], one.view(view_id, "?stale=allow")) for one in (other, standby) for view_id in mine[:3]
-    ]
-    assert all(status == 503 for status, _ in answers), "nobody works them yet"
-    assert all(answer[0] == 200 and answer[1]["stale"] for _, answer in answers)
+    for one in (other, standby):
+        for view_id in mine[:3]:
+            assert one.view(view_id)[0] == 503, "nobody works them yet"
+            wait_until(lambda one=one, view_id=view_id: is_stale(one, view_id), "a copy answers")
     send(own_broker, range(4, 5))
     # The group still names the address of the process that died; only the heartbeats knows the one that works.
     wait_until(lambda: other.knows(4) and standby.knows(4), "the standby works the slot and gets the requests")
     for view_id in mine:
-        answer = other.view(view_id, "?stale=allow")[1]
-        assert (answer["slot"], answer["stale"]) == ("test/0", False)
+        wait_until(lambda view_id=view_id: is_owners(other, view_id), "the standby answers as the owner")
     wait_until(lambda: copied(other) == set(), "there is no copy any more")
-    assert not any(lag_of.format(one) in standby.metrics() for one in partitions)
+
+    def are_measured() -> bool:
+        return any(lag_of.format(one) in standby.metrics() for one in partitions)
+
+    # What a process measures is shown at a turn of its own, not with what it says to others.
+    wait_until(lambda: not are_measured(), "its metrics say so")

@@ -12,8 +12,9 @@ from confluent_kafka import Producer
 
 from services.processor.engine.state.local import LocalMeta
 from tests.integration.failing import Scene
+from tests.integration.feed import PARTITIONS
 from tests.integration.slots import Slot, wait_until
-from tests.integration.stores import DAY_MS, change_position, garbage, ghost
+from tests.integration.stores import DAY_MS, change_position, garbage, ghost, written
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +27,9 @@ STANDBYS = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "8000", "PROCESSO
 def open_transaction(bootstrap: str, topic: str, partition: int) -> Iterator[int]:
     """A record in a transaction that is open until the end, when it is aborted; the partition's end behind it."""
     ends: list[int] = []
-    stranger = Producer({"bootstrap.servers": bootstrap, "transactional.id": "stranger"})
+    # A standby starts meanwhile, which takes its time on a busy machine.
+    config = {"bootstrap.servers": bootstrap, "transactional.id": "stranger", "transaction.timeout.ms": 300_000}
+    stranger = Producer(config)
     stranger.init_transactions(60)
     stranger.begin_transaction()
     stranger.produce(
@@ -60,7 +63,7 @@ def stopped_standby(scene: Scene) -> tuple[Slot, Slot, Path]:
     stand_by(standby)
     scene.feed(views=100, seconds=3, text_bytes=1_000).finish()
     stores = standby.state_dir / "video_views" / "test-0.1"
-    wait_until(lambda: len(list(stores.glob("*/*.sst"))) >= 8, "the copies are written")
+    wait_until(lambda: len(written(stores)) == PARTITIONS, "the copies are written")
     assert standby.terminate() == 0
     return home, standby, stores
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
 from shared import codec, topics
@@ -16,12 +17,13 @@ from tests.documents import run_by
 from tests.integration.commanding import KILLED, Commands
 from tests.integration.failing import Scene, scene_of
 from tests.integration.feed import PARTITIONS, beacon, observed, uncommitted
-from tests.integration.slots import ROOT, wait_until
+from tests.integration.slots import ROOT, Slot, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 PAGE: Final = ROOT / "docs/state.md"
-OPEN: Final = {"VIDEO_VIEWS_FINISH_SILENT_MS": "600000"}
+#: A slot that gets no CPU for two seconds is at work still: a command that it holds up would go through.
+OPEN: Final = {"VIDEO_VIEWS_FINISH_SILENT_MS": "600000", "PROCESSOR_SESSION_MS": "10000"}
 #: Of views that stay open between their halves.
 VIEWS: Final = [f"half-{number}" for number in range(3 * PARTITIONS)]
 STARTED_MS: Final = 1_790_000_000_000
@@ -69,6 +71,13 @@ def folded(scene: Scene) -> None:
     wait_until(lambda: not uncommitted(scene.bootstrap, "video_views", topics.BEACONS), "everything is committed")
 
 
+def stop(scene: Scene, slot: Slot) -> None:
+    """Stops the slot, and waits until the group has no member: one whose leave was lost is one until its session ends."""
+    assert slot.terminate() == 0
+    admin, group = AdminClient({"bootstrap.servers": scene.bootstrap}), "video_views"
+    wait_until(lambda: not admin.describe_consumer_groups([group])[group].result().members, "the group has no member")
+
+
 def rows_now(scene: Scene) -> dict[str, tuple[int, int, str]]:
     return observed(scene.rows.read())
 
@@ -99,7 +108,7 @@ def test_a_savepoint_moves_to_another_cluster_as_the_page_says(
         commands.refused("holds no savepoint", *taken[1][3:])
         assert rows_of(commands.done(*dry[1][3:])) >= len(VIEWS)
         assert not list(saved.glob("*.json"))
-        assert slot.terminate() == 0
+        stop(scene, slot)
         rows = rows_of(commands.done(*export[1][3:]))
         commands.refused("is not empty", *export[1][3:])
 
@@ -120,7 +129,7 @@ def test_a_savepoint_moves_to_another_id_as_the_page_says(scene: Scene, commands
     slot = scene.started(**OPEN)
     send_all(scene, first=True)
     folded(scene)
-    assert slot.terminate() == 0
+    stop(scene, slot)
     export, chosen, create, dry_import, taken = section(
         "Move an application to another id", **{"/tmp/saved": str(tmp_path / "saved")}
     )
@@ -161,7 +170,7 @@ def test_the_state_goes_back_to_a_savepoint_as_the_page_says(scene: Scene, comma
     # After the savepoint: it is folded twice.
     send(scene, "after", first=True)
     folded(scene)
-    assert slot.terminate() == 0
+    stop(scene, slot)
     commands.refused("has state already", *taken, "--dry-run")
     commands.killed_at_each_step(*reset)
     commands.killed_at_each_step(*taken)
@@ -172,7 +181,7 @@ def test_the_state_goes_back_to_a_savepoint_as_the_page_says(scene: Scene, comma
         send(scene, view_id, last=True)
     scene.also |= dict.fromkeys([*VIEWS, "after"], WHOLE)
     scene.expect_truth()
-    assert slot.terminate() == 0
+    stop(scene, slot)
 
 
 def test_state_begins_as_new_and_records_are_skipped_and_replayed_as_the_page_says(
@@ -185,7 +194,7 @@ def test_state_begins_as_new_and_records_are_skipped_and_replayed_as_the_page_sa
     dry_skip, skip, replay = (words[3:] for _, words in section("Skip or replay records"))
     for act in (reset, skip, replay):
         commands.refused("slots of video_views are at work: test/0", *act)
-    assert slot.terminate() == 0
+    stop(scene, slot)
 
     assert rows_of(commands.done(*dry_reset)) >= len(VIEWS)
     commands.killed_at_each_step(*reset)
@@ -206,7 +215,7 @@ def test_state_begins_as_new_and_records_are_skipped_and_replayed_as_the_page_sa
     send(scene, "behind", first=True, last=True)
     scene.also = {"behind": WHOLE}
     scene.expect_truth()
-    assert slot.terminate() == 0
+    stop(scene, slot)
 
     # Replayed, it is folded: with what has been counted already.
     since = [word if not word.startswith("2026-") else now.isoformat() for word in replay]
@@ -217,7 +226,7 @@ def test_state_begins_as_new_and_records_are_skipped_and_replayed_as_the_page_sa
     wait_until(lambda: set(PASSED) <= set(rows_now(scene)), "what was passed over has rows")
     folded(scene)
     assert rows_now(scene) == dict.fromkeys([*PASSED, "behind"], WHOLE), "folded twice, counted once"
-    assert slot.terminate() == 0
+    stop(scene, slot)
 
 
 def test_the_rows_of_one_key_are_read_and_deleted_as_the_page_says(scene: Scene, commands: Commands) -> None:
@@ -229,7 +238,7 @@ def test_the_rows_of_one_key_are_read_and_deleted_as_the_page_says(scene: Scene,
     (row,) = [one for one in commands.done(*read) if one["store"] == "views"]
     assert (row["key"], row["row"] is not None) == ("acme:view-1", True)
     commands.refused("slots of video_views are at work: test/0", *delete)
-    assert slot.terminate() == 0
+    stop(scene, slot)
     before = rows_of([{"rows": one.rows} for one in commands.held()])
     assert commands.done(*dry)["rows"] > 0
     commands.killed_at_each_step(*delete)
@@ -242,4 +251,4 @@ def test_the_rows_of_one_key_are_read_and_deleted_as_the_page_says(scene: Scene,
     send(scene, "view-10", last=True)
     scene.also = dict.fromkeys(["view-1", "view-10"], WHOLE)
     scene.expect_truth()
-    assert slot.terminate() == 0
+    stop(scene, slot)

@@ -112,7 +112,8 @@ def test_a_sampled_beacon_is_followed_from_its_post_to_its_row(
     spans = [request, row, *(fold for _, fold in folds)]
     assert len({span.trace_id for span in spans}) == 1
     assert all(span.parent_span_id == request.span_id for span in spans[1:])
-    assert row.end_time_unix_nano >= request.end_time_unix_nano
+    # The collector ends its span when it has answered. The slot may have made the row by then: the record was there before.
+    assert row.end_time_unix_nano >= request.start_time_unix_nano
     assert {a.key: a.value.string_value for a in row.attributes} == {"topic": topics.VIEWS.name}
 
     trace_id = request.trace_id.hex()

@@ -1,6 +1,7 @@
 """A page of the browser that is looked at, and the truth of what it shows."""
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -21,6 +22,8 @@ SCREENS: Final = (
     *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
     *("settings?part=thresholds", "integration", "integration?customer=acme", *page_settings.SCREENS),
 )
+#: How long one look of `in_time` waits for a text.
+ONE_LOOK_MS: Final = 1_000
 #: What reaches beyond the screen.
 TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]
     .filter((one) => one.getBoundingClientRect().right > width && !one.closest(".scroll"))
@@ -48,7 +51,8 @@ class Seen:
         page.on("request", self._note)
 
     def open(self, address: str) -> None:
-        self.page.goto(self.url + address)
+        # Dozens of small modules, of a server that shares its cores.
+        self.page.goto(self.url + address, timeout=2 * SOON_MS)
 
     def range(self, path: str) -> tuple[int, int]:
         """The range of the last question at this path, ms."""
@@ -77,6 +81,23 @@ def within(looked: Looked, bounds: tuple[int, int], **fields: Any) -> list[View]
         if bounds[0] <= counts_at(view) < bounds[1]
         and all(getattr(view, name) == value for name, value in fields.items())
     ]
+
+
+def in_time(check: Callable[[], None]) -> None:
+    """Checks until it holds; raises what does not hold in time.
+
+    For figures of a range that ends now: the page asks again and again, and each minute for another range.
+    """
+    deadline = time.monotonic() + 2 * SOON_MS / 1_000
+    while True:
+        try:
+            check()
+        except AssertionError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def number(text: str) -> float | None:

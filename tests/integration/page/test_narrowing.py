@@ -98,7 +98,8 @@ def published(looked: Looked) -> Iterator[psycopg.Connection]:
 @pytest.mark.parametrize("screen", ["", "explore", "errors", "views", "titles"])
 def test_old_figures_say_since_when(seen: Seen, published: psycopg.Connection, screen: str) -> None:
     freshness = seen.page.locator("#freshness")
-    published.execute("UPDATE finalizer.fence SET published_at = clock_timestamp() - interval '17 minutes'")
+    # It is 17 minutes, rounded, for most of a minute: in which the page must have been opened.
+    published.execute("UPDATE finalizer.fence SET published_at = clock_timestamp() - interval '16 minutes 35 seconds'")
     seen.open(f"{screen}?customer=acme")
     expect(freshness).to_contain_text("17 min ago", timeout=SOON_MS)
     expect(freshness).to_have_class("old-figures")

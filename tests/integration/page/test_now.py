@@ -5,8 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Route, expect
 
+from shared.schemas.view import View
 from tests.integration.browsing import SOON_MS
-from tests.integration.page.looking import Seen, number, within
+from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, within
 from tests.integration.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page_views import INCIDENT, NEWCOMER
 from tests.unit.query.recounting import FIGURES
@@ -24,19 +25,30 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     expect(suspect).to_contain_text("CDN fastly", timeout=SOON_MS)
     expect(suspect).to_contain_text("Player version 2.4.0")
     suspect.locator("th").get_by_role("link").click()
+    expect(page.locator(".chip", has_text="Player version is 2.4.0")).to_be_visible(timeout=SOON_MS)
     chips = page.locator(".chip").all_inner_texts()
     assert {"CDN is fastly", "Player version is 2.4.0"} <= {chip.split("\n")[0].strip(" ×") for chip in chips}
     named = {key: value for key, value in INCIDENT.items() if any(str(value) in chip for chip in chips)}
     fact = page.locator("#finished li").first
-    cohort = within(looked, seen.range("/v1/overall"), customer_id="acme", **named)
-    expect(fact).to_contain_text(f"n {len(cohort)}", timeout=SOON_MS)
-    shown = number(fact.locator("b").inner_text())
-    assert shown == pytest.approx(FIGURES["rebuffer_fraction"](cohort), rel=0.006)
+
+    def cohort() -> list[View]:
+        """Those of the hour that was asked for last."""
+        return within(looked, seen.range("/v1/overall"), customer_id="acme", **named)
+
+    def shows_the_cohort() -> None:
+        expect(fact).to_contain_text(f"n {len(cohort())}", timeout=ONE_LOOK_MS)
+        shown = number(fact.locator("b").inner_text())
+        assert shown == pytest.approx(FIGURES["rebuffer_fraction"](cohort()), rel=0.006)
+
+    def draws_the_cohort() -> None:
+        expect(page.locator("#overall")).to_contain_text(f"n {len(cohort())}", timeout=ONE_LOOK_MS)
+
+    in_time(shows_the_cohort)
     # One CDN, by one click on its slice, and back.
     page.go_back()
     # The suspect's figure over time: the same metric, cohort and hour.
     suspect.locator("td").first.get_by_role("link").click()
-    expect(page.locator("#overall")).to_contain_text(f"n {len(cohort)}", timeout=SOON_MS)
+    in_time(draws_the_cohort)
     expect(page.locator("#metric")).to_have_value("rebuffer_fraction")
     page.go_back()
     fastly.get_by_role("link", name="fastly").click()
@@ -71,14 +83,17 @@ def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(se
     suspect = table.locator("tbody tr").first
     for words in ("CDN fastly", "network (ASN) 3320", "Player version 2.4.0"):
         expect(suspect).to_contain_text(words, ignore_case=True)
-    views = within(looked, seen.range("/v1/suspects"), customer_id=NEWCOMER)
-    named = ("cdn", "asn", "player_version")
-    cohort = [one for one in views if all(getattr(one, name) == INCIDENT[name] for name in named)]
-    rest = [one for one in views if one not in cohort]
-    for cell, of in zip(suspect.locator("td").all()[:2], (cohort, rest), strict=True):
-        expect(cell).to_contain_text(f"n {len(of)}")
-        shown = number(cell.inner_text())
-        assert shown == pytest.approx(FIGURES["playback_failure_fraction"](of), rel=0.01)
+
+    def shows_cohort_and_rest() -> None:
+        views = within(looked, seen.range("/v1/suspects"), customer_id=NEWCOMER)
+        named = ("cdn", "asn", "player_version")
+        cohort = [one for one in views if all(getattr(one, name) == INCIDENT[name] for name in named)]
+        rest = [one for one in views if one not in cohort]
+        for cell, of in zip(suspect.locator("td").all()[:2], (cohort, rest), strict=True):
+            expect(cell).to_contain_text(f"n {len(of)}", timeout=ONE_LOOK_MS)
+            assert number(cell.inner_text()) == pytest.approx(FIGURES["playback_failure_fraction"](of), rel=0.01)
+
+    in_time(shows_cohort_and_rest)
     expect(table.locator("thead th")).to_have_count(4)
     suspect.locator("th").get_by_role("link").click()
     expect(seen.page.locator(".chip")).to_have_count(3, timeout=SOON_MS)

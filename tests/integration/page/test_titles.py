@@ -70,4 +70,4 @@ def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> No
     expect(curve.locator("figcaption")).to_contain_text(
         f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
     )
-    assert page.locator(".chart").count() == 4
+    expect(page.locator(".chart")).to_have_count(4, timeout=SOON_MS)

@@ -85,6 +85,8 @@ def test_what_is_shown_is_saved_for_oneself_or_for_everybody_opened_and_deleted(
     seen.open("errors?range=1h")
     saved.locator("summary").click()
     saved.get_by_role("link", name="By CDN, ours").click(timeout=SOON_MS)
+    # The screen before has a table too.
+    page.wait_for_url(lambda url: urlsplit(url).path == address.path, timeout=SOON_MS)
     expect(page.locator("table tbody tr").first).to_be_visible(timeout=SOON_MS)
     assert urlsplit(page.url).path == address.path
     assert parse_qs(urlsplit(page.url).query) == parse_qs(address.query)
