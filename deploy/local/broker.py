@@ -28,8 +28,7 @@ HEAP_MIB: Final = 640
 
 
 #: Small internal topics and one copy of everything suit one machine. Timeouts at the low end let tests see a dead group
-#: member soon, and a killed broker return soon: it is let in again only when its last session has run out. On a busy machine a
-#: broker's heartbeats wait for a core; a session of 2 s fenced it, and then it coordinates and leads nothing.
+#: member soon, and a killed broker return soon: it is let in again only when its last session has run out.
 #: `message.timestamp.type` is not set here: every topic declares its own. Two settings save CPU time: a broker with nothing to do
 #: writes nothing to its own log, and it offers no metrics by JMX, of which each partition has a dozen.
 _PROPERTIES: Final = """\
@@ -50,7 +49,7 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-broker.session.timeout.ms=6000
+broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=400
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
