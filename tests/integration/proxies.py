@@ -21,6 +21,8 @@ class HangingProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"proxy-{self.port}", daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
+        #: Of connections that are open, both ways.
+        self._writers: set[asyncio.StreamWriter] = set()
 
     def start(self) -> None:
         """Begins to listen."""
@@ -61,14 +63,19 @@ class HangingProxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # What is still to be sent is sent nowhere: else the connection would stay open, without a loop.
+        for writer in self._writers:
+            writer.transport.abort()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._writers.add(writer)
         with contextlib.suppress(OSError):
             await self._flows.wait()
             there = await asyncio.open_connection(HOST, self._target_port)
+            self._writers.add(there[1])
             both = [self._pump(reader, there[1]), self._pump(there[0], writer)]
             pumps = [asyncio.ensure_future(one) for one in both]
             try:
@@ -78,7 +85,9 @@ class HangingProxy:
                 for pump in pumps:
                     pump.cancel()
                 there[1].close()
+            self._writers.discard(there[1])
         writer.close()
+        self._writers.discard(writer)
         self._tasks.discard(task)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
