@@ -171,7 +171,7 @@ def fill(broker: Broker, views: int, partitions: int) -> int:
     now_ms = time.time_ns() // 1_000_000
     key = view_key("acme", _ID)
     for seq in range(1, FOLDED + 1):
-        core.fold([Record(topics.BEACONS.name, 0, seq - 1, now_ms, key, _beacon(seq))])
+        core.fold([Record(topics.BEACONS.name, 0, seq - 1, now_ms, key, beacon(_ID, seq))])
     rows = {row_key: row for row_key, row in core.cut().changes.items() if row is not None and row_key.endswith(key)}
     settings = Settings(kafka_bootstrap=broker.bootstrap)
     for partition, numbers in _by_partition(views, partitions).items():
@@ -218,7 +218,7 @@ def produce(
     wanted = views if beacons is None else beacons
     began = time.monotonic()
     for begin in range(0, wanted, views):
-        template = _beacon(FOLDED + 1 + begin // views)
+        template = beacon(_ID, FOLDED + 1 + begin // views)
         for number in range(min(views, wanted - begin)):
             value = template.replace(_ID.encode(), ids[number])
             _send(producer, topics.BEACONS.name, value, _key(number), at[number])
@@ -239,7 +239,8 @@ def _send(producer: Producer, topic: str, value: bytes, key: bytes, partition: i
             return
 
 
-def _beacon(seq: int) -> bytes:
+def beacon(view_id: str, seq: int) -> bytes:
+    """A view's beacon of this number, from 1 on, as topic `beacons` has it; they are a second apart."""
     event = {1: "viewstart", 2: "playing"}.get(seq, "heartbeat")
     at_ms = 1_790_000_000_000 + 1_000 * seq
     attrs: dict[str, object] = {"view_watch_time": 1_000 * seq, "view_playing_time_ms_cumulative": 900 * seq}
@@ -248,7 +249,7 @@ def _beacon(seq: int) -> bytes:
             schema_version=1,
             source="mux",
             customer_id="acme",
-            view_id=_ID,
+            view_id=view_id,
             event=event,
             source_event=event,
             recv_time_ms=at_ms,

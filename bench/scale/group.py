@@ -20,7 +20,7 @@ from shared import topics
 
 _SETTLED_SECONDS_MAX: Final = 120.0
 _TURN_SECONDS: Final = 0.02
-#: Of a second message of a partition at once there is none here.
+#: What the client may hold of what it has read: the members read almost nothing.
 _FETCH_KBYTES: Final = 1_024
 
 

@@ -46,8 +46,8 @@ def broker_terms(point: Point) -> list[float]:
 def slot_terms(point: Point) -> list[float]:
     """As in `SLOT_TERMS`. Three grow with the square of an installation.
 
-    Every replica reads the heartbeats of all. Every slot is told of all partitions of its topics, since it asks for their ids and
-    leaders. It is told of all members of the group, more often where it answers lookups.
+    Every replica reads the heartbeats of all. Every slot gets a description of all partitions of its topics, since it asks for
+    their ids and leaders. It gets one of all members of the group, more often where it answers lookups.
     """
     return [
         float(point.slots),

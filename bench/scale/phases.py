@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.open_views import DAY_MS
+from bench.open_views import DAY_MS, beacon
 from bench.scale.group import Members, Settled
 from bench.scale.host import profile
 from bench.scale.model import Point
@@ -23,7 +23,6 @@ from deploy.local.process import wait_until
 from services.processor.catalogue import APPLICATIONS
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
-from shared.schemas.beacon import Beacon
 from shared.schemas.presence import SCHEMA_VERSION, Presence
 
 #: How long each state is measured, and is left alone before.
@@ -237,28 +236,7 @@ def _produce(broker: Broker, partitions: int, over: threading.Event) -> None:
     while not over.is_set():
         seq += 1
         for partition, view_id in keys.items():
-            producer.produce(topics.BEACONS.name, _beacon(view_id, seq), view_key("acme", view_id), partition)
+            producer.produce(topics.BEACONS.name, beacon(view_id, seq), view_key("acme", view_id), partition)
         producer.poll(0)
         over.wait(max(0.0, began + seq / BEACONS_A_SECOND - time.monotonic()))
     producer.flush(30)
-
-
-def _beacon(view_id: str, seq: int) -> bytes:
-    event = {1: "viewstart", 2: "playing"}.get(seq, "heartbeat")
-    at_ms = 1_790_000_000_000 + 200 * seq
-    return codec.BEACON.encode(
-        Beacon(
-            schema_version=1,
-            source="mux",
-            customer_id="acme",
-            view_id=view_id,
-            event=event,
-            source_event=event,
-            recv_time_ms=at_ms,
-            client_time_ms=at_ms,
-            sent_time_ms=at_ms,
-            clock_offset_ms=0,
-            seq=seq,
-            attrs={"view_watch_time": 200 * seq},
-        )
-    )
