@@ -1,4 +1,4 @@
-"""What slots and partitions cost beside their beacons: `python -m bench.scale [--slots 4 12 24] [--partitions 64 256]`.
+"""What slots and partitions cost beside their beacons: `python -m bench.scale [--slots 4 8 16] [--partitions 32 128]`.
 
 Idle slots by processes on one broker, in growing number; then with heartbeats (as with standbys), with lookups, and with a trickle
 of beacons that makes every partition commit twice a second. Measured are the CPU of broker and slots, memory, connections,
@@ -29,13 +29,14 @@ _GROUP: Final = "group"
 def main() -> int:
     """Runs the phases, prints them and keeps the result."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("--slots", type=int, nargs="+", default=[4, 12, 24])
-    parser.add_argument("--partitions", type=int, nargs="+", default=[64, 256])
-    parser.add_argument("--largest", type=int, nargs=2, default=(32, 512), metavar=("SLOTS", "PARTITIONS"))
+    parser.add_argument("--slots", type=int, nargs="+", default=[4, 8, 16])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[32, 128])
+    parser.add_argument("--committing", type=int, nargs="+", default=[8, 16, 32], metavar="PARTITIONS")
+    parser.add_argument("--largest", type=int, nargs=2, default=(20, 192), metavar=("SLOTS", "PARTITIONS"))
     parser.add_argument("--group", type=int, nargs=2, default=(100, 768), metavar=("MEMBERS", "PARTITIONS"))
     parser.add_argument("--only", nargs="+", choices=[*PHASES, _GROUP], default=[*PHASES, _GROUP])
     asked = parser.parse_args()
-    given = Given(asked.slots, asked.partitions, tuple(asked.largest), tuple(asked.group))
+    given = Given(asked.slots, asked.partitions, asked.committing, tuple(asked.largest), tuple(asked.group))
     for name in asked.only:
         if name == _GROUP:
             settled = group(given)
@@ -134,6 +135,7 @@ def _part(measured: list[Measured], settled: Settled, given: Given) -> Part:
     numbers = {
         "--slots": given.slots,
         "--partitions": given.partitions,
+        "--committing": given.committing,
         "--largest": given.largest,
         "--group": given.group,
     }

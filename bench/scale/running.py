@@ -23,6 +23,9 @@ _READY_SECONDS_MAX = 300.0
 _LOOK_SECONDS = 0.5
 _TICKS = os.sysconf("SC_CLK_TCK")
 
+#: By thread id: nanoseconds on a core, and of waiting for one.
+Schedule = dict[str, tuple[int, int]]
+
 
 class Used(NamedTuple):
     """By the second, over a while: CPU of the broker and of all slots together (cores), heartbeats and commits.
@@ -101,15 +104,14 @@ class Fleet:
         before, began = self._cpu_and_beats(), time.monotonic()
         time.sleep(seconds)
         after, ended = self._cpu_and_beats(), time.monotonic()
-        ran, waited = (last - first for first, last in zip(waited_before, self._ran_and_waited(), strict=True))
+        ran, waited = spent(waited_before, self._ran_and_waited())
         broker, slots, beats = ((last - first) / (ended - began) for first, last in zip(before, after, strict=True))
         commits_a_second = (self.commits() - commits) / (time.monotonic() - asked)
         return Used(broker, slots, beats, commits_a_second, waited / max(1, ran + waited))
 
-    def _ran_and_waited(self) -> tuple[int, int]:
-        """Nanoseconds in which the present threads of all slots ran, and waited for a core."""
-        found = [line for pid in self.pids for line in _schedule(pid)]
-        return sum(one[0] for one in found), sum(one[1] for one in found)
+    def _ran_and_waited(self) -> Schedule:
+        """Of the present threads of all slots."""
+        return {thread: times for pid in self.pids for thread, times in _schedule(pid)}
 
     def _cpu_and_beats(self) -> tuple[float, float, float]:
         broker, slots = _cpu_seconds(self._broker.child.pid or 0), sum(map(_cpu_seconds, self.pids))
@@ -176,14 +178,24 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _schedule(pid: int) -> Iterator[tuple[int, int]]:
-    """Of each thread, ns on a core and ns of waiting for one (https://docs.kernel.org/scheduler/sched-stats.html)."""
+def spent(before: Schedule, after: Schedule) -> tuple[int, int]:
+    """Nanoseconds on a core and of waiting for one, of all threads that are there after: one that has ended is left out."""
+    spent = [
+        (times[0] - known[0], times[1] - known[1])
+        for thread, times in after.items()
+        for known in (before.get(thread, (0, 0)),)
+    ]
+    return sum(one[0] for one in spent), sum(one[1] for one in spent)
+
+
+def _schedule(pid: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """By thread, ns on a core and ns of waiting for one (https://docs.kernel.org/scheduler/sched-stats.html)."""
     for thread in Path(f"/proc/{pid}/task").iterdir():
         try:
             ran, waited, _ = (thread / "schedstat").read_text(encoding="ascii").split()
         except FileNotFoundError:
             continue
-        yield int(ran), int(waited)
+        yield thread.name, (int(ran), int(waited))
 
 
 def _pss_kib(pid: int) -> int:

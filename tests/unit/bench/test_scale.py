@@ -6,6 +6,7 @@ from bench.figures import FULL, Results
 from bench.results import Part
 from bench.scale.extrapolated import protocol, table
 from bench.scale.model import BROKER_TERMS, Point, broker_terms, error, fitted, slot_terms
+from bench.scale.running import spent
 
 POINTS = [
     Point(slots, partitions, beats_read, looking, commits, 0.0, 0.0)
@@ -78,3 +79,9 @@ def test_the_cost_of_the_protocol_is_the_sum_of_its_terms() -> None:
     cells = [[float(cell) for cell in line.split("|")[2:4]] for line in lines[2:-2]]
     assert cells[-1] == pytest.approx([sum(column) for column in zip(*cells[:-1], strict=True)], abs=0.05)
     assert "30 slots, 300 partitions" in lines[-1]
+
+
+def test_a_thread_that_has_ended_takes_nothing_from_what_the_others_waited() -> None:
+    before = {"1": (100, 10), "2": (9_000, 900)}
+    after = {"1": (150, 30), "3": (7, 1)}
+    assert spent(before, after) == (57, 21)
