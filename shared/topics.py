@@ -111,6 +111,22 @@ _CHANGELOG: Final = {
     "max.compaction.lag.ms": str(_DAY_MS),
 }
 
+
+def _changelog_of(application: str, *, as_recordings: bool = False, as_beacons: bool = False) -> Topic:
+    """The changelog of an application of the processor."""
+    return Topic(
+        name=f"{application}.changelog",
+        key="<store id><row key>, or meta",
+        schema="services.processor.engine.state.rows",
+        owner=f"processor/{application}",
+        # Compacted alone: time-based deletion would expire `meta` on a quiet partition and open views in an outage.
+        cleanup="compact",
+        extra=_CHANGELOG,
+        as_recordings=as_recordings,
+        as_beacons=as_beacons,
+    )
+
+
 BEACONS: Final = Topic(
     name="beacons",
     key="<customer>:<view id>",
@@ -188,16 +204,7 @@ REDRIVEN: Final = Topic(
     retention_ms=8 * _DAY_MS,
     partitions_fixed=1,
 )
-VIDEO_VIEWS_CHANGELOG: Final = Topic(
-    name="video_views.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/video_views",
-    # Compacted alone: time-based deletion would expire `meta` on a quiet partition and open views in an outage.
-    cleanup="compact",
-    extra=_CHANGELOG,
-    as_beacons=True,
-)
+VIDEO_VIEWS_CHANGELOG: Final = _changelog_of("video_views", as_beacons=True)
 
 SPANS: Final = Topic(
     name="spans",
@@ -226,14 +233,7 @@ LATE_SPANS: Final = Topic(
     retention_ms=7 * _DAY_MS,
     retention_bytes=5 * _GIB,
 )
-TRACES_CHANGELOG: Final = Topic(
-    name="traces.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/traces",
-    cleanup="compact",
-    extra=_CHANGELOG,
-)
+TRACES_CHANGELOG: Final = _changelog_of("traces")
 
 API_CALLS: Final = Topic(
     name="api_calls",
@@ -254,14 +254,7 @@ API_CHANGES: Final = Topic(
     retention_ms=30 * _DAY_MS,
     retention_bytes=_GIB,
 )
-API_SCHEMAS_CHANGELOG: Final = Topic(
-    name="api_schemas.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/api_schemas",
-    cleanup="compact",
-    extra=_CHANGELOG,
-)
+API_SCHEMAS_CHANGELOG: Final = _changelog_of("api_schemas")
 API_WINDOWS: Final = Topic(
     name="api_windows",
     key="<customer>:<host>",
@@ -307,22 +300,8 @@ ALERT_EVENTS: Final = Topic(
     retention_ms=30 * _DAY_MS,
     retention_bytes=_GIB,
 )
-ALERTS_CHANGELOG: Final = Topic(
-    name="alerts.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/alerts",
-    cleanup="compact",
-    extra=_CHANGELOG,
-)
-API_BASELINES_CHANGELOG: Final = Topic(
-    name="api_baselines.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/api_baselines",
-    cleanup="compact",
-    extra=_CHANGELOG,
-)
+ALERTS_CHANGELOG: Final = _changelog_of("alerts")
+API_BASELINES_CHANGELOG: Final = _changelog_of("api_baselines")
 
 #: Payloads in chunks: see `shared.chunks`. Never compacted, which would keep the last chunk of a session alone.
 RECORDINGS: Final = Topic(
@@ -344,15 +323,7 @@ RECORDING_INDEX: Final = Topic(
     retention_ms=7 * _DAY_MS,
     retention_bytes=5 * _GIB,
 )
-RECORDINGS_CHANGELOG: Final = Topic(
-    name="recordings.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/recordings",
-    cleanup="compact",
-    extra=_CHANGELOG,
-    as_recordings=True,
-)
+RECORDINGS_CHANGELOG: Final = _changelog_of("recordings", as_recordings=True)
 
 USER_COMMANDS: Final = Topic(
     name="user_commands",
@@ -372,14 +343,7 @@ USERS: Final = Topic(
     cleanup="compact",
     extra=_CHANGELOG,
 )
-USERS_CHANGELOG: Final = Topic(
-    name="users.changelog",
-    key="<store id><row key>, or meta",
-    schema="services.processor.engine.state.rows",
-    owner="processor/users",
-    cleanup="compact",
-    extra=_CHANGELOG,
-)
+USERS_CHANGELOG: Final = _changelog_of("users")
 
 PRESENCE: Final = Topic(
     name="presence",

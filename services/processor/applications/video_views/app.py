@@ -1,5 +1,7 @@
 """video_views: topics, stores and the fold that makes finished rows and live gauges of beacons."""
 
+from functools import partial
+
 from services.processor.applications.video_views.folding import VideoViews
 from services.processor.applications.video_views.live import board, cohorts, division
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
@@ -44,5 +46,5 @@ def application(
         is_forgetting=True,
         tallies=(OPEN_VIEWS,),
         lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED_VIEWS, SESSIONS, good),),
-        growth=Growth(lambda _, key: session_key(key), division.SUMS, division.divide),
+        growth=Growth(lambda _, key: session_key(key), division.SUMS, partial(division.divide, VIEWS)),
     )

@@ -12,8 +12,7 @@ from services.processor.applications.video_views.live import board, cohorts
 from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.live.cohorts import CohortRow
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS, REBUFFERING
-from services.processor.applications.video_views.stores import VIEWS
-from services.processor.applications.video_views.view.state import Shown
+from services.processor.applications.video_views.view.state import Shown, ViewState
 from services.processor.engine.application.growth import RowBytes, SumsDivided
 from services.processor.engine.state.rows import pack, unpack
 from services.processor.engine.state.store_spec import StoreSpec
@@ -23,8 +22,8 @@ SUMS: Final = frozenset({board.STORE.id, cohorts.STORE.id})
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
 
 
-def divide(sums: RowBytes, moved: Mapping[int, RowBytes]) -> SumsDivided:
-    """The rows of the board and its cohorts, by where their views are now."""
+def divide(views: StoreSpec[ViewState], sums: RowBytes, moved: Mapping[int, RowBytes]) -> SumsDivided:
+    """The rows of the board and its cohorts, by where their views (rows of store `views`) are now."""
     stays: dict[bytes, bytes] = {}
     added: dict[int, dict[bytes, bytes]] = {}
     former = _Board(sums)
@@ -32,7 +31,7 @@ def divide(sums: RowBytes, moved: Mapping[int, RowBytes]) -> SumsDivided:
     for target, rows in moved.items():
         there = _Board({})
         is_open = 0
-        for customer, shown in _shown(rows):
+        for customer, shown in _shown(views, rows):
             is_open += shown.is_open
             _move(shown, customer, former, there)
         added[target] = there.encoded()
@@ -42,13 +41,13 @@ def divide(sums: RowBytes, moved: Mapping[int, RowBytes]) -> SumsDivided:
     return SumsDivided(stays, added, tallies)
 
 
-def _shown(rows: RowBytes) -> Iterator[tuple[bytes, Shown]]:
+def _shown(views: StoreSpec[ViewState], rows: RowBytes) -> Iterator[tuple[bytes, Shown]]:
     """Customer of each view with what it counts as."""
     for key, row in rows.items():
-        if key[0] != VIEWS.id:
+        if key[0] != views.id:
             continue
         try:
-            shown = VIEWS.decode(unpack(row)[2]).shown
+            shown = views.decode(unpack(row)[2]).shown
         except msgspec.MsgspecError:
             # Its fold rejects such a row. What it counts for is not known.
             continue
