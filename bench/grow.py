@@ -24,7 +24,7 @@ from deploy.local.broker import Broker
 from services.processor.applications.video_views.stores import VIEWS
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.state.rows import unpack
-from services.processor.runtime.state.copies import copied
+from services.processor.runtime.operations.state.copies import copied
 from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings

@@ -197,7 +197,7 @@ REJECTED: Final = Topic(
 REDRIVEN: Final = Topic(
     name="redriven",
     key="<application>",
-    schema="services.processor.runtime.redrive.Marker",
+    schema="services.processor.runtime.operations.redrive.Marker",
     owner="operator",
     cleanup="delete",
     # A marker is younger than the records it names: it outlives them.

@@ -21,8 +21,8 @@ from deploy.growing.silence import at_work, await_silence
 from deploy.growing.workers import Killed, Workers
 from services.processor.engine.division import CannotGrow
 from services.processor.engine.state.rows import NewerFormat
-from services.processor.runtime.growing import sources
 from services.processor.runtime.kafka.reading import ReadingFailed
+from services.processor.runtime.operations.growing import sources
 from services.rim.kafka.connection import client_config
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import SettingsError

@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException
 from deploy.growing.growth import Growing, growing_of
 from services.processor.engine.division import CannotGrow
 from services.processor.engine.state.rows import NewerFormat
-from services.processor.runtime.growing import Moved, Source
 from services.processor.runtime.kafka.reading import ReadingFailed
+from services.processor.runtime.operations.growing import Moved, Source
 from services.rim.process.crash_points import CrashPoints
 
 _END_SECONDS: Final = 5.0

@@ -15,11 +15,11 @@ from services.finalizer import commands, folding
 from services.finalizer.driver import Driver, StoppedEarly, clock_ms, writing
 from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
-from services.finalizer.jobs import asking
-from services.finalizer.jobs.deletions import Deletions
-from services.finalizer.jobs.learned import Learned
+from services.finalizer.jobs.deletions import asking
+from services.finalizer.jobs.deletions.learned import Learned
+from services.finalizer.jobs.deletions.open_state import OpenState
+from services.finalizer.jobs.deletions.steps import Deletions
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.jobs.open_state import OpenState
 from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming import raw, stream

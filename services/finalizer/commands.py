@@ -12,7 +12,7 @@ from typing import Any, Final
 from services.finalizer.driver import clock_ms, spark_session, writing
 from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
-from services.finalizer.jobs.deletions import reprocessing
+from services.finalizer.jobs.deletions.steps import reprocessing
 from services.finalizer.jobs.export import FORMATS, TABLES, export
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.publish import publish

@@ -15,17 +15,17 @@ from services.processor import state_commands
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application
 from services.processor.engine.state.rows import NewerFormat
-from services.processor.runtime.corrections import (
+from services.processor.runtime.kafka.reading import ReadingFailed
+from services.processor.runtime.operations.corrections import (
     NothingToCorrect,
     begin_at,
     begin_topic,
     positions,
     set_clocks_back,
 )
-from services.processor.runtime.kafka.reading import ReadingFailed
-from services.processor.runtime.redrive import Wanted, redrive
-from services.processor.runtime.state.changing import Unsafe
-from services.processor.runtime.state.savepoint import SavepointWrong
+from services.processor.runtime.operations.redrive import Wanted, redrive
+from services.processor.runtime.operations.state.changing import Unsafe
+from services.processor.runtime.operations.state.savepoint import SavepointWrong
 from services.processor.settings import ProcessorSettings
 from services.processor.state_commands import time_ms
 from services.rim.http.tls import client_context

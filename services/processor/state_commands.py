@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import TopicPartition
 
 from services.processor.engine.application.application import Application
-from services.processor.runtime.state import keys, whole
+from services.processor.runtime.operations.state import keys, whole
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoints
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deploy.local import process
 from services.processor.catalogue import APPLICATIONS
-from services.processor.runtime.state import whole
+from services.processor.runtime.operations.state import whole
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoints
 from tests.integration.slots import ROOT

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
-from services.processor.runtime import corrections
+from services.processor.runtime.operations import corrections
 from services.processor.settings import ProcessorSettings
 from shared import topics
 from shared.settings import Settings

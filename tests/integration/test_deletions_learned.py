@@ -22,7 +22,7 @@ from services.accounts.store.customers import deletions
 from services.alerts.core.rules import RuleBody
 from services.alerts.service import Alerting
 from services.alerts.store import schema
-from services.finalizer.jobs.learned import Learned
+from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.serving.deletion_requests import DeletionRequests, Work
 from shared import codec, topics
 from shared.partitioning import partition_of

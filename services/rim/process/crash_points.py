@@ -41,7 +41,7 @@ CrashPoint = Literal[
     "position_noted",
     # Processor, as a member of the group: partitions are to be given up, and nothing of it is done.
     "revoking",
-    # Processor, in a growth (`runtime.growing`): in a transaction that copies rows; topics have grown; in the transaction of a
+    # Processor, in a growth (`operations.growing`): in a transaction that copies rows; topics have grown; in the transaction of a
     # partition, after rows were produced and after it.
     "grow_copying",
     "grow_raised",

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 from pyspark.sql import Row
 
-from services.finalizer.jobs.finding import keys_of_view
+from services.finalizer.jobs.deletions.finding import keys_of_view
 from services.processor.applications.video_views.beacons.sources import to_step
 from shared.schemas.beacon import Beacon, SourceName
 from shared.sources import SOURCES, Ordering

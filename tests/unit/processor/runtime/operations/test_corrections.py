@@ -6,9 +6,15 @@ import msgspec
 import pytest
 
 from services.processor.engine.state.rows import META_KEY, Meta, decode_meta
-from services.processor.runtime import corrections
-from services.processor.runtime.corrections import NothingToCorrect, begin_at, begin_topic, positions, set_clocks_back
 from services.processor.runtime.kafka.topic_ids import TopicIds
+from services.processor.runtime.operations import corrections
+from services.processor.runtime.operations.corrections import (
+    NothingToCorrect,
+    begin_at,
+    begin_topic,
+    positions,
+    set_clocks_back,
+)
 from shared.settings import Settings
 from tests.unit.processor.engine.counting import APPLICATION
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from services.accounts.core.deletions import Step
 from services.alerts.store import forgetting
-from services.finalizer.jobs import forgetting_records
-from services.finalizer.jobs.forgetting_records import Ends
+from services.finalizer.jobs.deletions import forgetting_records
+from services.finalizer.jobs.deletions.forgetting_records import Ends
 from services.finalizer.serving.deletion_requests import DeletionRequests, Work
 from services.finalizer.warehouse import landed
 from shared.settings import Settings

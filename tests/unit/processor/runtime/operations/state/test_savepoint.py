@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.engine.state.rows import ROW_FORMAT, Meta, NewerFormat, pack
-from services.processor.runtime.state import savepoint
-from services.processor.runtime.state.changing import Unsafe
-from services.processor.runtime.state.savepoint import SavedPartition, Savepoint, SavepointWrong
-from services.processor.runtime.state.whole import read_from, refuse_what_does_not_fit
+from services.processor.runtime.operations.state import savepoint
+from services.processor.runtime.operations.state.changing import Unsafe
+from services.processor.runtime.operations.state.savepoint import SavedPartition, Savepoint, SavepointWrong
+from services.processor.runtime.operations.state.whole import read_from, refuse_what_does_not_fit
 from tests.unit.processor.engine.counting import APPLICATION
 
 META = Meta({"beacons": 7}, 1_000, 3, store_formats={1: 1}, failing={b"\xff": (1, 2)})

@@ -8,7 +8,7 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
 from services.processor.engine.state.rows import pack
-from services.processor.runtime.state.keys import _read, rows_of_key
+from services.processor.runtime.operations.state.keys import _read, rows_of_key
 from shared.topics import BEACONS
 from tests.unit.processor.engine.application.test_timers import SEEN, TIMED, TIMERS
 from tests.unit.processor.engine.counting import COUNTS

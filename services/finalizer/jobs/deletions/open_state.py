@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from services.finalizer.jobs import forgetting_records
-from services.finalizer.jobs.forgetting_records import Ends
+from services.finalizer.jobs.deletions import forgetting_records
+from services.finalizer.jobs.deletions.forgetting_records import Ends
 from shared.partitioning import recording_key
 from shared.settings import Settings
 from shared.topics import BEACONS, RECORDINGS, Topic

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from services.finalizer.driver import Driver, clock_ms
-from services.finalizer.jobs.finding import PLACE, Subject, find, holding, holding_anywhere, is_keyed
+from services.finalizer.jobs.deletions.finding import PLACE, Subject, find, holding, holding_anywhere, is_keyed
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of

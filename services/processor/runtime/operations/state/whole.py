@@ -14,10 +14,10 @@ from services.processor.engine.state.rows import ROW_FORMAT, Meta
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.kafka.reading import QUERY_SECONDS_MAX, ReadingFailed, ends
 from services.processor.runtime.kafka.topic_ids import TopicIds
-from services.processor.runtime.state import savepoint
-from services.processor.runtime.state.changing import Change, Unsafe, refuse_while_slots_work
-from services.processor.runtime.state.copies import copied
-from services.processor.runtime.state.savepoint import SavedPartition, Savepoint, SavepointWrong
+from services.processor.runtime.operations.state import savepoint
+from services.processor.runtime.operations.state.changing import Change, Unsafe, refuse_while_slots_work
+from services.processor.runtime.operations.state.copies import copied
+from services.processor.runtime.operations.state.savepoint import SavedPartition, Savepoint, SavepointWrong
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
 

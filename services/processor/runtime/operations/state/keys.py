@@ -13,8 +13,8 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import end_of, unpack
 from services.processor.engine.state.store_spec import StoreSpec
-from services.processor.runtime.state.changing import Change, Unsafe, refuse_while_slots_work
-from services.processor.runtime.state.copies import copied
+from services.processor.runtime.operations.state.changing import Change, Unsafe, refuse_while_slots_work
+from services.processor.runtime.operations.state.copies import copied
 from services.rim.process.crash_points import CrashPoints
 from shared.partitioning import partition_of
 from shared.settings import Settings

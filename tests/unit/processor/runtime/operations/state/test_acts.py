@@ -11,9 +11,9 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.record import Output, Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
 from services.processor.engine.state.rows import Meta
-from services.processor.runtime.state import keys, whole
-from services.processor.runtime.state.changing import Unsafe
-from services.processor.runtime.state.copies import Copy
+from services.processor.runtime.operations.state import keys, whole
+from services.processor.runtime.operations.state.changing import Unsafe
+from services.processor.runtime.operations.state.copies import Copy
 from services.rim.process.crash_points import CrashPoints
 from shared.partitioning import partition_of
 from shared.settings import Settings
