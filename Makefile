@@ -23,7 +23,7 @@ check: setup ## lint, format, types (the page's too), layers
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	node .local/types/node_modules/typescript/bin/tsc --project deploy/types/tsconfig.json
+	node .local/types/node_modules/typescript/bin/tsc --project deploy/fetched/types/tsconfig.json
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
 compile: setup ## the processor's fold compiled from the same source, into .local/compiled; PROCESSOR_COMPILED_DIR names it to a slot

@@ -22,7 +22,7 @@ CONTEXT: Final = (
     "deploy/local/uv.txt",
     "deploy/images/locked.py",
     "deploy/images/bill.py",
-    "deploy/jars/spark/SHA256SUMS",
+    "deploy/fetched/jars/spark/SHA256SUMS",
     "deploy/__init__.py",
     "deploy/compiled",
     "deploy/local/__init__.py",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the checkout ready to run: .venv from requirements.lock, the jars of deploy/jars, the page's modules of deploy/page. `setup.sh test` also looks
-# for what only tests need: a browser, an encoder, the players of deploy/players, Prometheus; `setup.sh containers` and
+# Makes the checkout ready to run: .venv from requirements.lock, the jars and the page's modules of deploy/fetched. `setup.sh test` also looks
+# for what only tests need: a browser, an encoder, the players of the same folder, Prometheus; `setup.sh containers` and
 # `setup.sh kubernetes` also for what those tests need. Everything is pinned and checked by hash; what is ready already is left alone.
 set -euo pipefail
 
@@ -97,14 +97,14 @@ jars_match() {
 
 fetch_jars() {
     local -r name=$1
-    local -r folder=.local/jars/$name sums=deploy/jars/$name/SHA256SUMS
+    local -r folder=.local/jars/$name sums=deploy/fetched/jars/$name/SHA256SUMS
     if jars_match "$folder" "$sums"; then
         return
     fi
     command -v mvn >/dev/null || fail "Maven is needed; run: sudo apt-get install --yes maven"
     say "fetching the $name jars"
     rm -rf "$folder.new"
-    mvn --quiet --batch-mode -Dstyle.color=never --file "deploy/jars/$name/pom.xml" dependency:copy-dependencies \
+    mvn --quiet --batch-mode -Dstyle.color=never --file "deploy/fetched/jars/$name/pom.xml" dependency:copy-dependencies \
         "-DoutputDirectory=$ROOT/$folder.new"
     if ! jars_match "$folder.new" "$sums"; then
         diff <(cut -c67- "$sums") <(cd "$folder.new" && LC_ALL=C ls) >&2 || true
@@ -129,7 +129,7 @@ fetch_package() {
 
 # The packages of a manifest: under the package's name one file of it, or all.
 fetch_players() {
-    local -r manifest=deploy/players/packages.txt folder=.local/players
+    local -r manifest=deploy/fetched/players/packages.txt folder=.local/players
     local stamp name version sha512 file archive
     stamp=$STAMPS/players-$(sha256sum "$manifest" | cut -c1-16)
     if [[ -e $stamp ]] && [[ -d $folder ]]; then
@@ -150,7 +150,7 @@ fetch_players() {
 
 # The modules that the page is built on: of each package the named files, and its licence beside them.
 fetch_page_modules() {
-    local -r manifest=deploy/page/packages.txt folder=services/dashboard/static/vendor
+    local -r manifest=deploy/fetched/page/packages.txt folder=services/dashboard/static/vendor
     local stamp name version sha512 file own archive
     stamp=$STAMPS/page-$(sha256sum "$manifest" | cut -c1-16)
     if [[ -e $stamp ]] && [[ -d $folder ]]; then
@@ -173,10 +173,10 @@ fetch_page_modules() {
     touch "$stamp"
 }
 
-# A folder of whole npm packages, as node finds them: $1 is its name (deploy/$1/packages.txt, .local/$1), $2 what is said.
+# A folder of whole npm packages, as node finds them: $1 is its name (deploy/fetched/$1/packages.txt, .local/$1), $2 what is said.
 # A package may have one of its own within it, of another version: the manifest names its place.
 fetch_modules() {
-    local -r manifest=deploy/$1/packages.txt folder=.local/$1/node_modules
+    local -r manifest=deploy/fetched/$1/packages.txt folder=.local/$1/node_modules
     local stamp place version sha512 archive
     stamp=$STAMPS/$1-$(sha256sum "$manifest" | cut -c1-16)
     if [[ -e $stamp ]] && [[ -d $folder ]]; then

@@ -94,13 +94,13 @@ class Checkout:
         (root / "requirements.lock").touch()
         for name in ("kafka", "spark", "mirrormaker", "s3"):
             jar = root / ".local" / "jars" / name / "one.jar"
-            sums = root / "deploy" / "jars" / name / "SHA256SUMS"
+            sums = root / "deploy" / "fetched" / "jars" / name / "SHA256SUMS"
             for file in (jar, sums):
                 file.parent.mkdir(parents=True)
             jar.write_text(name)
             sums.write_text(f"{hashlib.sha256(name.encode()).hexdigest()}  one.jar\n")
-        (root / "deploy/page").mkdir()
-        (root / "deploy/page/packages.txt").write_text("# none\n")
+        (root / "deploy/fetched/page").mkdir()
+        (root / "deploy/fetched/page/packages.txt").write_text("# none\n")
         self.command("python3.11", _PYTHON.format(root=root))
         self.java("17.0.12")
 
@@ -120,19 +120,19 @@ class Checkout:
 
     def want(self, sha512: str, file: str = "index.js") -> None:
         """Makes a package of this hash the only one that tests need, one file of it or all."""
-        manifest = self.root / "deploy" / "players" / "packages.txt"
+        manifest = self.root / "deploy" / "fetched" / "players" / "packages.txt"
         manifest.parent.mkdir(exist_ok=True)
         manifest.write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
         self.want_no_provider()
 
     def want_no_provider(self) -> None:
         """Makes the OpenID provider need no package."""
-        (self.root / "deploy" / "oidc").mkdir(exist_ok=True)
-        (self.root / "deploy" / "oidc" / "packages.txt").write_text("# none\n")
+        (self.root / "deploy" / "fetched" / "oidc").mkdir(exist_ok=True)
+        (self.root / "deploy" / "fetched" / "oidc" / "packages.txt").write_text("# none\n")
 
     def want_for_the_page(self, sha512: str, file: str) -> None:
         """Makes one file of a package of this hash the only module of the page."""
-        (self.root / "deploy/page/packages.txt").write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
+        (self.root / "deploy/fetched/page/packages.txt").write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
 
     def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         (self.root / "calls").write_text("")
@@ -243,7 +243,7 @@ def test_modules_of_the_page_are_fetched_once_with_their_licences_and_only_as_th
     checkout.want_for_the_page(f"{genuine} ", "index.js")
     refused = checkout.setup()
     assert refused.returncode == 1
-    assert "@scope/one@1.2.3 is not what deploy/page/packages.txt says" in refused.stderr
+    assert "@scope/one@1.2.3 is not what deploy/fetched/page/packages.txt says" in refused.stderr
     assert not vendor.exists()
 
 
@@ -251,7 +251,7 @@ def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout:
     for name in ("chromium", "ffmpeg", "npm", "kustomize"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.want("", file="")
-    (checkout.root / "deploy/players/packages.txt").write_text("# none\n")
+    (checkout.root / "deploy/fetched/players/packages.txt").write_text("# none\n")
     checkout.command("apt-get", _APT.format(root=checkout.root))
     checkout.command("dpkg-deb", _DPKG)
 
@@ -271,8 +271,8 @@ def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Chec
         "go", '#!/bin/bash\nmkdir -p "$GOBIN"; echo "$*" > "$GOBIN/kustomize"; chmod +x "$GOBIN/kustomize"\n'
     )
     checkout.want_no_provider()
-    (checkout.root / "deploy/players").mkdir()
-    (checkout.root / "deploy/players/packages.txt").write_text("# none\n")
+    (checkout.root / "deploy/fetched/players").mkdir()
+    (checkout.root / "deploy/fetched/players/packages.txt").write_text("# none\n")
 
     run = checkout.setup("test")
 
