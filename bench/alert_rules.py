@@ -3,7 +3,7 @@
 Postgres, a broker, `services.notifications` and one slot of `alerts` are processes of their own. Customers are bad all the time, in
 ten buckets of topic `live` a second. Then each gets a rule as the API adds it, one after the other; the rule is in force once the
 event that opens its incident can be read. The first bucket of a customer waits for partitions that nobody knows yet, 5 s long,
-whatever the rules are. So a rule of one more customer comes first, which is not counted: its incident shows that this is over.
+with any rules. So a rule of one more customer comes first, which is not counted: its incident shows that this is over.
 Checked before any figure: each rule has opened one incident.
 """
 

@@ -40,7 +40,7 @@ GOAL_SECONDS: Final = (30.0, 60.0)
 #: First seeds: for choosing the detector's constants, and for figures. Environments follow each other from there.
 TUNING_SEED: Final = 11
 HELD_OUT_SEED: Final = 2_001
-#: Whose false alerts are told apart, by the day on which each ends. The last is the one that has a goal.
+#: Whose false alerts are counted apart, by the day on which each ends. The last is the one that has a goal.
 PERIODS: Final = {
     "first day": 1,
     "rest of the first week": 7,

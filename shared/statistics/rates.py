@@ -107,7 +107,7 @@ def likelihood(
 ) -> tuple[float, float] | None:  # fmt: skip
     """(probability, usual rate): how likely hits as far out, or farther, on the side of anomalies; None while nothing is known.
 
-    With `times` it is asked of a rate that is already so many times as far out as the usual one.
+    The usual rate is taken as `times` higher (or lower, where an anomaly is below it).
     """
     rate = rate_of(learning)
     if rate is None or learning.expected is None or not of:

@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus
 class Step(StrEnum):
     """One kind of place, in the order in which they are done. Each may be repeated after a crash."""
 
-    #: Of a customer its alert rules, before anything else: nobody is told that its figures fall.
+    #: Of a customer its alert rules, before anything else: nobody is notified that its figures fall.
     RULES = "rules"
     #: The warehouse has what topic `beacons` had: it names the views whose state may be open.
     FOUND = "found"

@@ -126,7 +126,7 @@ class ExternalRoutes:
     async def _log_in(
         self, request: web.Request, provider: Provider, credential: Credential, code: str
     ) -> web.StreamResponse:
-        begun = await self._accounts.postgres.ask(partial(external.take, credential=credential))
+        begun = await self._accounts.postgres.ask(partial(external.redeem, credential=credential))
         if begun is None:
             return _failed("refused")
         claims = await provider.claims(code, begun)

@@ -125,7 +125,7 @@ class Guard:
         if principal is None:
             return _nobody(request, access)
         try:
-            self._rates.take(f"{principal.kind}:{principal.id}")
+            self._rates.charge(f"{principal.kind}:{principal.id}")
         except TooManyRequests as error:
             problem = Problem(429, "Too many requests", "too-many-requests", f"Ask again in {error.seconds:.1f} s.")
             return problem_response(problem, retry_seconds=error.seconds)

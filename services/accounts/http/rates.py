@@ -27,7 +27,7 @@ class Rates:
         #: When each caller's bucket is full again.
         self._full_at: dict[str, float] = {}
 
-    def take(self, caller: str) -> None:
+    def charge(self, caller: str) -> None:
         """Counts a request; raises `TooManyRequests`."""
         now = self._clock()
         full_at = max(self._full_at.get(caller, now), now) + 1 / self._per_second

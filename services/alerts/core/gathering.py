@@ -52,8 +52,8 @@ class Closed(msgspec.Struct):
     is_whole: bool
 
 
-def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slices_max: int, pairs: Pairs) -> bool:
-    """Takes a partition's gauge; False for one that comes after its bucket has closed.
+def add_gauge(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slices_max: int, pairs: Pairs) -> bool:
+    """Adds a partition's gauge; False for one that comes after its bucket has closed.
 
     Of pairs of dimensions only slices of `pairs` are kept.
     """

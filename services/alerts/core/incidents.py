@@ -53,7 +53,7 @@ def follow(
         )
         return opened, _event(opened, rule, customer_id, "opened", end_ms)
     if found:
-        _take(incident, found, end_ms, affected)
+        _add_evidence(incident, found, end_ms, affected)
         if suspects:
             incident.suspects = list(suspects)
     elif end_ms - incident.last_ms >= QUIET_MS:
@@ -105,7 +105,7 @@ def _event(
     )
 
 
-def _take(incident: Incident, found: Mapping[str, Evidence], end_ms: int, affected: int) -> None:
+def _add_evidence(incident: Incident, found: Mapping[str, Evidence], end_ms: int, affected: int) -> None:
     incident.last_ms = end_ms
     incident.affected_max = max(incident.affected_max, affected)
     for name, evidence in found.items():

@@ -5,7 +5,7 @@ from shared.schemas.received import COLLECTOR, RELEASE
 
 
 def suggested(customer_id: str) -> list[RuleBody]:
-    """The rules, without receivers: who is told, people say."""
+    """The rules, without receivers: people choose these."""
     return [
         RuleBody(
             customer=customer_id,

@@ -86,10 +86,10 @@ def run(asked: Asked, rows: Iterable[MinuteRow]) -> Tried:
     minute, together = -1, dict[str, str]()
     for row in rows:
         if row.minute != minute:
-            trial.take(minute, together)
+            trial.add_minute(minute, together)
             minute, together = row.minute, {}
         together[row.dimension] = row.document
-    trial.take(minute, together)
+    trial.add_minute(minute, together)
     return trial.answer()
 
 
@@ -107,7 +107,7 @@ class _Trial:
         self._known = 0
         self._learned_from_ms: int | None = None
 
-    def take(self, minute: int, documents: Mapping[str, str]) -> None:
+    def add_minute(self, minute: int, documents: Mapping[str, str]) -> None:
         """The next minute, of which these dimensions are known."""
         if not documents or WHOLE not in documents:
             return

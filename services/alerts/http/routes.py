@@ -255,7 +255,7 @@ class AlertRoutes:
 
 
 def _check_whole(principal: Principal) -> None:
-    """Receivers have messages of all customers of an organisation: they are none of a token's for some of them."""
+    """Receivers have messages of all customers of an organisation: a token for some of these may not use them."""
     if not principal.scope.is_whole:
         raise Refused(Problem(403, "A token for some customers has no business with receivers", "permission"))
 

@@ -1,7 +1,7 @@
 """The way of nearly all requests: beacons of Mux and native clients, stored and answered 200.
 
 aiohttp's router and its response objects cost as much as reading a beacon. So these requests go from aiohttp's parser and server
-directly to their route, and their answer is written as bytes. Whatever else is asked or answered takes the application's way. A
+directly to their route, and their answer is written as bytes. All other requests and answers take the application's way. A
 client gets the same either way.
 """
 

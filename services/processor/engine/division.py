@@ -63,7 +63,7 @@ class Division:
         """Whether a row is a sum over the others."""
         return key[0] in self._growth.sums
 
-    def take(self, key: bytes, row: bytes | None) -> int | None:
+    def take_row(self, key: bytes, row: bytes | None) -> int | None:
         """Takes a committed row, None where it was deleted. The new partition that the row moves to; None for one that stays."""
         if self.is_sum(key):
             _put(self._sums, key, row)

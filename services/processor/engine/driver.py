@@ -43,7 +43,7 @@ class Driver:
         self._inputs: dict[str, list[Record]] = {topic.name: [] for topic in application.inputs}
         #: What Kafka has: of an application that takes records by their headers, the core is not given it.
         self._values: dict[str, list[bytes | None]] = {topic.name: [] for topic in application.inputs}
-        #: What the topics of global tables have: each process reads them anew.
+        #: What the topics of global tables have: each process reads all of them.
         self._of_tables: list[Record] = []
         self._committed_outputs: list[Output] = []
         self._commits = 0
@@ -108,7 +108,7 @@ class Driver:
         else:
             offset = sum(record.topic == topic.name for record in self._of_tables)
             self._of_tables.append(Record(topic.name, self._partition, offset, at_ms, key, value, headers))
-            self._tables.take(self._of_tables[-1:])
+            self._tables.take_records(self._of_tables[-1:])
         self._work(None)
 
     def lose(self, topic: Topic, before: int) -> None:
@@ -263,7 +263,7 @@ class Driver:
 
     def _start(self) -> None:
         self._tables = Tables(self._application.tables)
-        self._tables.take(self._of_tables)
+        self._tables.take_records(self._of_tables)
         self._core = Core(self._application, self._partition, self._local, tables=self._tables)
         self._inbox = Inbox(self._application)
         self._read_again()

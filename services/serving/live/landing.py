@@ -188,7 +188,7 @@ class _Following:
         closed = (now_ms - SETTLE_MS) // MINUTE_MS - 1
         is_full = self._queues.size_bytes > WAITING_BYTES_MAX
         if is_full or self._queues.has(closed):
-            taken = self._queues.take(None if is_full else closed)
+            taken = self._queues.take_until(None if is_full else closed)
             minutes: Minutes = {}
             for waiting in taken.values():
                 self._counting.count(waiting, minutes)

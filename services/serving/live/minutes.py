@@ -67,7 +67,7 @@ class Queues:
         self._queues.setdefault(place, deque()).append(one)
         self.size_bytes += _size_of(one)
 
-    def take(self, until_minute: int | None) -> dict[Place, list[Waiting]]:
+    def take_until(self, until_minute: int | None) -> dict[Place, list[Waiting]]:
         """Removes from each partition what comes first and is of minutes up to this one; of all minutes, if it is None.
 
         A position is an offset, so a record of a later minute holds back what follows it in its partition.

@@ -64,7 +64,7 @@ class Rows:
             found = found[self._codes[place][found] == code]
         return found
 
-    def take(self, rows: Indices) -> None:
+    def take_rows(self, rows: Indices) -> None:
         """These rows are a suspect's from now on."""
         self._is_free[rows] = False
 

@@ -100,7 +100,7 @@ def suspects(counts: Counts, *, limit: int = 5, line: float = LINE) -> list[Susp
             break
         best = search.without_old(max(above, key=lambda one: one.score), line)
         found.append(search.named(best))
-        search.take(best.cohort)
+        search.take_cohort(best.cohort)
     return found
 
 
@@ -161,13 +161,13 @@ class _Search:
                     )
         return best
 
-    def take(self, cohort: Cohort) -> None:
+    def take_cohort(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
         rows = [side.of(cohort) for side in self._sides]
         for dims, table in self._tables.items():
             self._tables[dims] = table - self._table(dims, rows)
         for side, taken in zip(self._sides, rows, strict=True):
-            side.take(taken)
+            side.take_rows(taken)
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
 
     def named(self, one: _Candidate) -> Suspect:

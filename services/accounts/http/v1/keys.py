@@ -89,17 +89,30 @@ class KeyOperations:
         """All of them."""
         return [
             Operation(
-                "get", "/v1/keys", "Write keys of a customer", METRICS_OF_ONE, _told(self.keys), Keys, query=KeysAsked
+                "get",
+                "/v1/keys",
+                "Write keys of a customer",
+                METRICS_OF_ONE,
+                _answering(self.keys),
+                Keys,
+                query=KeysAsked,
             ),
             Operation(
-                "post", "/v1/keys", "Makes a write key", MANAGEMENT, _told(self.make), WriteKey, body=NewKey, status=201
+                "post",
+                "/v1/keys",
+                "Makes a write key",
+                MANAGEMENT,
+                _answering(self.make),
+                WriteKey,
+                body=NewKey,
+                status=201,
             ),
             Operation(
                 "patch",
                 "/v1/keys/{key}",
                 "Another name, other origins or limits",
                 MANAGEMENT,
-                _told(self.change),
+                _answering(self.change),
                 WriteKey,
                 body=KeyChange,
             ),
@@ -108,12 +121,12 @@ class KeyOperations:
                 "/v1/keys/{key}/replace",
                 "Makes a key in the place of this one; both hold for some time",
                 MANAGEMENT,
-                _told(self.replace),
+                _answering(self.replace),
                 WriteKey,
                 body=Replacement,
                 status=201,
             ),
-            Operation("delete", "/v1/keys/{key}", "Revokes it", MANAGEMENT, _told(self.revoke)),
+            Operation("delete", "/v1/keys/{key}", "Revokes it", MANAGEMENT, _answering(self.revoke)),
         ]
 
     async def keys(self, call: Call) -> Keys:
@@ -156,7 +169,7 @@ class KeyOperations:
         return Done()
 
 
-def _told(handle: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
+def _answering(handle: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
     """`handle`; where customers are in no table, the answer says so."""
 
     @wraps(handle)

@@ -128,7 +128,7 @@ async def newest(
 
 
 async def one(connection: psycopg.AsyncConnection, deletion_id: str) -> tuple[Deletion, list[StepRow]] | None:
-    """A request and its steps, in order; None for what is none."""
+    """A request and its steps, in order; None where there is no such request."""
     async with connection.cursor(row_factory=class_row(Deletion)) as cursor:
         found = await (await cursor.execute(_ONE, (deletion_id,))).fetchone()
     if found is None:

@@ -20,7 +20,7 @@ _BEGIN: Final = """
     INSERT INTO accounts.external_logins (id, hash, nonce, verifier, destination, expires_at)
     VALUES (%s, %s, %s, %s, %s, now() + %s)
 """
-_TAKE: Final = """
+_REDEEM: Final = """
     DELETE FROM accounts.external_logins WHERE id = %s AND hash = %s AND expires_at > now()
     RETURNING nonce, verifier, destination
 """
@@ -74,10 +74,10 @@ async def begin(connection: psycopg.AsyncConnection, credential: Credential, beg
     await connection.execute(_BEGIN, row)
 
 
-async def take(connection: psycopg.AsyncConnection, credential: Credential) -> Begun | None:
+async def redeem(connection: psycopg.AsyncConnection, credential: Credential) -> Begun | None:
     """The login of this credential, once; None if it is unknown, used or too old."""
     async with connection.cursor(row_factory=class_row(Begun)) as cursor:
-        return await (await cursor.execute(_TAKE, (credential.id, credential.hash))).fetchone()
+        return await (await cursor.execute(_REDEEM, (credential.id, credential.hash))).fetchone()
 
 
 async def log_in(connection: psycopg.AsyncConnection, claims: Claims, address: str | None) -> tuple[str, str]:

@@ -22,17 +22,17 @@ class Learned:
     def __init__(self, settings: Settings, requests: DeletionRequests) -> None:
         self._settings = settings
         self._requests = requests
-        #: By request and step: what was deleted, and where the records end that tell the processor.
-        self._told: dict[tuple[str, Step], tuple[Mapping[str, int], Ends]] = {}
+        #: By request and step: what was deleted, and where the records end by which the processor deletes too.
+        self._produced: dict[tuple[str, Step], tuple[Mapping[str, int], Ends]] = {}
         #: By request, where incidents' changes ended once the processor had none left.
         self._events: dict[str, Ends] = {}
 
     def withdraw_rules(self, work: Work) -> Mapping[str, int] | None:
         """Deletes a customer's rules, and what the processor has of its alerts; None: it does not know yet.
 
-        The first thing of all: else people are told that its figures fall, and that its incidents are over.
+        The first thing of all: else people are notified that its figures fall, and that its incidents are over.
         """
-        return {} if work.viewer is not None else self._tell(work, Step.RULES, lambda: ())
+        return {} if work.viewer is not None else self._withdraw(work, Step.RULES, lambda: ())
 
     def delete(self, work: Work, apis: Callable[[], Iterable[bytes]]) -> Mapping[str, int] | None:
         """Deletes what alerts and APIs learned of a customer since, and its incidents; None: others have not come so far.
@@ -44,8 +44,8 @@ class Learned:
             return self._requests.delete(
                 work, Step.LEARNED, lambda connection: forgetting.forget_viewer(connection, work.customer_id, viewer)
             )
-        told = self._tell(work, Step.LEARNED, apis)
-        if told is None:
+        withdrawn = self._withdraw(work, Step.LEARNED, apis)
+        if withdrawn is None:
             return None
         # No incident of it changes any more: once those that have are landed, nothing lands again.
         if work.id not in self._events:
@@ -55,22 +55,22 @@ class Learned:
         deleted = self._requests.delete(
             work, Step.LEARNED, lambda connection: forgetting.delete_incidents(connection, work.customer_id)
         )
-        del self._events[work.id], self._told[work.id, Step.LEARNED]
+        del self._events[work.id], self._produced[work.id, Step.LEARNED]
         return deleted
 
-    def _tell(self, work: Work, step: Step, apis: Callable[[], Iterable[bytes]]) -> Mapping[str, int] | None:
-        """Withdraws rules and tells the processor, once; what was deleted, as soon as the processor has done it too."""
-        if (work.id, step) not in self._told:
+    def _withdraw(self, work: Work, step: Step, apis: Callable[[], Iterable[bytes]]) -> Mapping[str, int] | None:
+        """Withdraws rules and produces the processor's records, once; what was deleted, as soon as the processor has done it too."""
+        if (work.id, step) not in self._produced:
             records = [(ALERT_RULES, work.customer_id.encode()), *((API_CALLS, key) for key in apis())]
             ends: dict[tuple[str, int], int] = {}
 
             def publish() -> None:
-                _, told = forgetting_records.produce(self._settings, work.id, records)
-                ends.update(told)
+                _, produced = forgetting_records.produce(self._settings, work.id, records)
+                ends.update(produced)
 
             deleted = self._requests.delete(
                 work, step, lambda connection: forgetting.withdraw_rules(connection, work.customer_id, publish)
             )
-            self._told[work.id, step] = deleted, ends
-        deleted, told = self._told[work.id, step]
-        return deleted if forgetting_records.are_folded(self._settings, told) else None
+            self._produced[work.id, step] = deleted, ends
+        deleted, produced_ends = self._produced[work.id, step]
+        return deleted if forgetting_records.are_folded(self._settings, produced_ends) else None

@@ -31,8 +31,8 @@ class OpenState:
             records: Iterable[tuple[Topic, bytes]] = chain(
                 ((BEACONS, key) for key in keys), ((RECORDINGS, key) for key in of_recordings)
             )
-            produced, told = forgetting_records.produce(self._settings, request_id, records)
-            self._produced[request_id] = {BEACONS.name: 0} | produced, told
+            produced, ends_of = forgetting_records.produce(self._settings, request_id, records)
+            self._produced[request_id] = {BEACONS.name: 0} | produced, ends_of
         counts, ends = self._produced[request_id]
         if not forgetting_records.are_folded(self._settings, ends):
             return None

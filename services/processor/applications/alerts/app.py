@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from services.alerts.core.environment import Environment, apply_rules, take_bucket
-from services.alerts.core.gathering import Closed, Gathering, close_next, due_ms, is_empty, take, take_counts
+from services.alerts.core.gathering import Closed, Gathering, add_gauge, close_next, due_ms, is_empty, take_counts
 from services.alerts.core.incidents import QUIET_MS
 from services.alerts.core.learning import SLICES_MAX, Season
 from services.alerts.core.metrics import LEARNED, LEARNED_RECEIVED, METRICS
@@ -124,7 +124,7 @@ class Alerts:
         gathering = known or Gathering()
         pairs = pairs_of(rules.rules) if rules else frozenset[frozenset[str]]()
         clock_ms = self._context.clock_ms
-        if not take(gathering, live, clock_ms, grace_ms=self._grace_ms, slices_max=SLICES_MAX, pairs=pairs):
+        if not add_gauge(gathering, live, clock_ms, grace_ms=self._grace_ms, slices_max=SLICES_MAX, pairs=pairs):
             self._context.tally(_LATE_GAUGES, 1)
         self._close(key, gathering)
 
@@ -188,7 +188,7 @@ def application(settings: AlertsSettings) -> Application:
         stores=(GATHERINGS, ENVIRONMENTS, SEASONS, RULES),
         start=start,
         cannot_grow="topic alert_rules is compacted, so a rule that has moved would be in two partitions",
-        # Rules, incidents and what was learned go without an event: nobody is told that an incident is over.
+        # Rules, incidents and what was learned go without an event: nobody is notified that an incident is over.
         is_forgetting=True,
         tallies=(_OPEN_INCIDENTS, _LATE_GAUGES),
     )

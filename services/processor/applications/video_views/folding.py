@@ -64,11 +64,11 @@ class VideoViews:
         if view is not None:
             if view.source != beacon.source:
                 raise of_another(view.source, beacon)
-            self._take(record, key, view, next_step, self._live.of(beacon.customer_id))
+            self._fold_step(record, key, view, next_step, self._live.of(beacon.customer_id))
 
-    def _take(self, record: Record, key: bytes, view: ViewState, next_step: Step, board: LiveRow) -> None:
+    def _fold_step(self, record: Record, key: bytes, view: ViewState, next_step: Step, board: LiveRow) -> None:
         dimensions = self._dimensions.get(key) or Dimensions()
-        taken = view.order.take(view.folded, dimensions.values, next_step)
+        taken = view.order.take_step(view.folded, dimensions.values, next_step)
         view.late_count += taken.is_late
         if may_grow(view, taken, next_step):
             bound(view, dimensions.values, len(record.value or b""))

@@ -35,7 +35,7 @@ WRONG_BYTES_MAX: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class TableSpec(Generic[Row]):
-    """A global table: of each key of a compacted topic the newest record. It is in memory, and read anew by each process.
+    """A global table: of each key of a compacted topic the newest record. It is in memory, and each process reads all of it.
 
     `decode` makes an entry of a value and may raise `Undecodable`. A record that cannot be decoded, or finds no room, goes to topic
     `rejected`, once for all slots, and its key has no entry.
@@ -86,7 +86,7 @@ class _Entries:
     def get(self, key: bytes) -> Any:
         return self.rows.get(key)
 
-    def take(self, record: Record) -> None:
+    def take_record(self, record: Record) -> None:
         key, value = record.key, record.value
         if key is None:
             self._refuse(record, "undecodable", "an entry of a table has a key")
@@ -142,12 +142,12 @@ class Tables:
             raise ValueError(f"table {spec.topic.name} is not declared")
         return found
 
-    def take(self, records: Iterable[Record]) -> None:
+    def take_records(self, records: Iterable[Record]) -> None:
         """Takes the next records of the tables' topics in, each partition's in order."""
         for record in records:
-            self._tables[record.topic].take(record)
+            self._tables[record.topic].take_record(record)
 
-    def begin_anew(self, topic: str) -> None:
+    def restart(self, topic: str) -> None:
         """The topic is read from its beginning again: it may be another one."""
         self._tables[topic].clear()
 

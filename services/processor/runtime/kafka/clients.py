@@ -103,7 +103,7 @@ def table_consumer(settings: Settings, application: Application) -> Consumer:
             "group.id": f"{application.id}.tables",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            # An offset that the topic does not have means another topic: then the table is read anew.
+            # An offset that the topic does not have means another topic: then the table is read from its beginning.
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 100,

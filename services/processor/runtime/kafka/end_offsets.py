@@ -95,7 +95,7 @@ class Ends:
         wait([one for question in self._questions.values() for one in question.answers.values()], ASK_SECONDS)
         for node, question in [one for one in self._questions.items() if one[1].is_over]:
             self._questions.pop(node, None)
-            self._take(node, question)
+            self._take_answers(node, question)
 
     def _question(self, partitions: Iterable[tuple[str, int]]) -> _Question:
         asked_at = time.monotonic()
@@ -105,7 +105,7 @@ class Ends:
         )
         return _Question(asked_at, answers)
 
-    def _take(self, node: int | None, question: _Question) -> None:
+    def _take_answers(self, node: int | None, question: _Question) -> None:
         failed = 0
         for at, answer in question.answers.items():
             try:

@@ -52,12 +52,12 @@ class TableReader:
         counts = {table.topic.name: table.topic.partitions(settings.profile) for table in application.tables}
         self._places = [(topic, number) for topic, count in counts.items() for number in range(count)]
         self._refusals = Refusals(settings.refused_ms_max / 1000)
-        #: Read, with the positions after it; a None in place of records: the topic begins anew.
+        #: Read, with the positions after it; a None in place of records: the topic that begins again.
         self._waiting: deque[tuple[list[Record], dict[At, int], str | None]] = deque()
         #: The offset before which everything was taken in. Changed by the loop, read by takeovers.
         self._positions: dict[At, int] = {}
         self._ids: dict[str, str] = {}
-        self._anew: set[str] = set()
+        self._restarted: set[str] = set()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -79,23 +79,23 @@ class TableReader:
         """Takes in what was read, up to a bound."""
         taken = 0
         while self._waiting and taken < TURN_RECORDS_MAX:
-            records, positions, anew = self._waiting.popleft()
-            if anew is not None:
-                self.tables.begin_anew(anew)
-                self._positions = {at: offset for at, offset in self._positions.items() if at[0] != anew}
-            self.tables.take(records)
+            records, positions, restarted = self._waiting.popleft()
+            if restarted is not None:
+                self.tables.restart(restarted)
+                self._positions = {at: offset for at, offset in self._positions.items() if at[0] != restarted}
+            self.tables.take_records(records)
             self._positions |= positions
             taken += len(records) + 1
         if taken:
             gauges.show_tables(self.tables.sizes())
 
     def check_topics(self, present: Mapping[str, str]) -> None:
-        """Reads a table anew whose topic was created again; `present` are ids, by name."""
+        """Reads a table from its beginning whose topic was created again; `present` are ids, by name."""
         for topic in {topic for topic, _ in self._places} & present.keys():
             if self._ids.setdefault(topic, present[topic]) != present[topic]:
                 log.warning("table_replaced", topic=topic)
                 self._ids[topic] = present[topic]
-                self._anew.add(topic)
+                self._restarted.add(topic)
 
     # Takeovers.
 
@@ -140,8 +140,8 @@ class TableReader:
         try:
             while not self._stop.is_set():
                 self._refusals.check()
-                while self._anew:
-                    self._begin_anew(consumer, self._anew.pop())
+                while self._restarted:
+                    self._restart(consumer, self._restarted.pop())
                 if len(self._waiting) >= WAITING_BATCHES_MAX:
                     self._stop.wait(READ_SECONDS)
                     continue
@@ -173,13 +173,13 @@ class TableReader:
             self._refusals.note(place, error)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET and at[0]:
             # The topic has not the offset any more: it was created again.
-            self._anew.add(at[0])
+            self._restarted.add(at[0])
         elif error.fatal():
             raise WorkerFailed(f"the consumer of tables is dead: {error.str()}")
         else:
             log.warning("table_error", place=place, code=error.name(), error=error.str())
 
-    def _begin_anew(self, consumer: Consumer, topic: str) -> None:
+    def _restart(self, consumer: Consumer, topic: str) -> None:
         places = [TopicPartition(topic, number) for name, number in self._places if name == topic]
         consumer.incremental_unassign(places)
         self._waiting.append(([], {}, topic))

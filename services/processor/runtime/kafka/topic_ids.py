@@ -89,7 +89,7 @@ class TopicIds:
 
 def check(application: Application, partition: int, folded: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Raises `TopicReplaced` when a topic is another than the one that the partition was `folded` from."""
-    # A table that was created again is read anew: nothing was folded from it.
+    # A table that was created again is read from its beginning: nothing was folded from it.
     tables = {table.topic.name for table in application.tables}
     for name in replaced(folded, present):
         if name in tables:

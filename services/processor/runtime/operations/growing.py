@@ -123,7 +123,7 @@ class Source:
 
     def follow(self) -> int:
         """Copies what was committed since."""
-        return self._send(self._take())
+        return self._send(self._read_changes())
 
     def forget(self) -> None:
         """Deletes the copies: the partitions do not grow after all."""
@@ -164,15 +164,15 @@ class Source:
         deadline = time.monotonic() + _NO_PROGRESS_SECONDS_MAX
         while self._position < end:
             before = self._position
-            total += use(self._take())
+            total += use(self._read_changes())
             if self._position > before:
                 deadline = time.monotonic() + _NO_PROGRESS_SECONDS_MAX
             elif time.monotonic() > deadline:
                 raise ReadingFailed(f"no progress at offset {self._position} of {self._at.topic}/{self.partition}")
         return total
 
-    def _take(self) -> Changes:
-        """Takes what the changelog has, for a moment."""
+    def _read_changes(self) -> Changes:
+        """Reads what the changelog has, for a moment."""
         changes: Changes = {target: {} for target in self._division.targets}
         for message in self._consumer.consume(_BATCH_RECORDS_MAX, _POLL_SECONDS):
             error = message.error()
@@ -185,7 +185,7 @@ class Source:
             if key == META_KEY:
                 self._meta = None if row is None else decode_meta(row)
                 continue
-            target = self._division.take(key, row)
+            target = self._division.take_row(key, row)
             if target is not None:
                 changes[target][key] = row
         return changes

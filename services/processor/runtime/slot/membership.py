@@ -40,7 +40,7 @@ class Membership:
         #: Whether the group has ever assigned partitions, and whether the slot is on its way out.
         self.has_joined = False
         self.is_stopping = False
-        self._joins_anew = False
+        self._rejoins = False
         #: Whether the partitions that it had when it began to leave were taken from the client.
         self._has_left = False
         #: Whether everything folded was committed before it was released at the end.
@@ -60,15 +60,15 @@ class Membership:
             on_lost=self._on_lost,
         )
 
-    def join_anew(self) -> None:
+    def rejoin(self) -> None:
         """Leaves the group, committing what is folded, and joins again once the slot has no partitions (`turn`)."""
-        self._joins_anew = True
+        self._rejoins = True
         self._consumer.unsubscribe()
 
     def turn(self) -> None:
         """Follows each poll."""
-        if self._joins_anew and not self._partitions:
-            self._joins_anew = False
+        if self._rejoins and not self._partitions:
+            self._rejoins = False
             self.join()
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:

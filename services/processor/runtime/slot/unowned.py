@@ -1,4 +1,4 @@
-"""Partitions that nobody has: noticed by asking the group, and given to somebody by one member that joins anew.
+"""Partitions that nobody has: noticed by asking the group, and given to somebody by one member that joins again.
 
 A rebalance has two rounds: in the first, members give partitions up, in the second others take them. A member that is killed
 between the two and starts again under its static id gets what the first round gave it. To the group nothing has changed, so there
@@ -24,12 +24,12 @@ log = structlog.get_logger(__name__)
 
 ASK_SECONDS: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 5.0
-#: The group has the same partitions of nobody for so long before a member joins anew.
+#: The group has the same partitions of nobody for so long before a member joins again.
 PATIENCE_SECONDS: Final = 5.0
 
 
 def unowned(groups: Sequence[Group], topic: str, partitions: int) -> tuple[frozenset[int], str]:
-    """The partitions of nobody in a group that is settled, and the slot that is to join anew: that with the fewest, by name."""
+    """The partitions of nobody in a group that is settled, and the slot that is to join again: that with the fewest, by name."""
     if len(groups) != 1 or groups[0].error is not None or groups[0].state != SETTLED or not groups[0].members:
         return frozenset(), ""
     held = {owner_of(member.client_id).slot: list(assigned(member.assignment, topic)) for member in groups[0].members}
@@ -45,7 +45,7 @@ class Unowned:
         self._topic = plan.application.inputs[0].name
         self._admin = AdminClient(client_config(plan.settings, f"{plan.application.id}.unowned"))
         self._seen: tuple[frozenset[int], float] = (frozenset(), 0.0)
-        #: Set when this slot is to join anew; who does it clears it.
+        #: Set when this slot is to join again; who does it clears it.
         self.is_ours = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="unowned", daemon=True)
@@ -75,7 +75,7 @@ class Unowned:
         if not nobodys or nobodys != self._seen[0]:
             self._seen = nobodys, now
         elif now - self._seen[1] >= PATIENCE_SECONDS:
-            log.warning("partitions_of_nobody", partitions=sorted(nobodys), joins_anew=chosen)
+            log.warning("partitions_of_nobody", partitions=sorted(nobodys), joins_again=chosen)
             self._seen = frozenset(), now
             if chosen == self._plan.slot:
                 self.is_ours.set()

@@ -119,7 +119,7 @@ class Worker:
         self._read(0.0 if has_more else POLL_SECONDS)
         if self._unowned.is_ours.is_set():
             self._unowned.is_ours.clear()
-            self.membership.join_anew()
+            self.membership.rejoin()
         self.membership.turn()
         for number, until in self._turns.shares(self._partitions.numbers):
             ends = self._ends.of(self._topics, number)

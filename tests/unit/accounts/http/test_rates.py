@@ -11,19 +11,19 @@ def test_a_caller_has_a_rate_of_requests_and_a_burst_and_others_have_their_own()
     somebody, another = "person:1", "token:2"
 
     for _ in range(round(2 * BURST_SECONDS)):
-        rates.take(somebody)
+        rates.charge(somebody)
     with pytest.raises(TooManyRequests) as refused:
-        rates.take(somebody)
+        rates.charge(somebody)
     assert refused.value.seconds == pytest.approx(0.5)
-    rates.take(another)
+    rates.charge(another)
     # Who is refused pays nothing.
     now[0] += 0.5
-    rates.take(somebody)
+    rates.charge(somebody)
     with pytest.raises(TooManyRequests):
-        rates.take(somebody)
+        rates.charge(somebody)
     now[0] += 1_000
     for _ in range(round(2 * BURST_SECONDS)):
-        rates.take(somebody)
+        rates.charge(somebody)
 
 
 def test_callers_that_are_not_heard_of_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,5 +32,5 @@ def test_callers_that_are_not_heard_of_again_are_forgotten(monkeypatch: pytest.M
     rates = Rates(1.0, clock=lambda: now[0])
     for number in range(100):
         now[0] += 10
-        rates.take(f"token:{number}")
+        rates.charge(f"token:{number}")
     assert len(rates._full_at) <= 11

@@ -117,7 +117,7 @@ def begun(seed: int, share: float = 0.6) -> tuple[Run, list[Beacon]]:
 def divided(run: Run, partitions: int) -> tuple[Divided, dict[int, Run]]:
     division = Division(VIEWED, partition=PARTITION, former=FORMER, partitions=partitions)
     for key, row in run.rows.items():
-        division.take(key, row)
+        division.take_row(key, row)
     found = division.divided(run.core.committed)
     runs = {}
     for number, changes in found.rows.items():

@@ -108,13 +108,13 @@ def test_only_what_comes_first_and_is_over_is_taken() -> None:
     for offset, bucket in enumerate([0, 11, 12, 3, 30]):
         queues.put(PLACE, waiting(offset, record(bucket)))
     assert queues.has(0)
-    assert [one.offset for one in queues.take(0)[PLACE]] == [0, 1]
+    assert [one.offset for one in queues.take_until(0)[PLACE]] == [0, 1]
     # A record of minute 0 behind one of minute 1 waits with it: the position is before both.
     assert not queues.has(0)
-    assert queues.take(0) == {}
-    assert [one.offset for one in queues.take(1)[PLACE]] == [2, 3]
+    assert queues.take_until(0) == {}
+    assert [one.offset for one in queues.take_until(1)[PLACE]] == [2, 3]
     assert queues.size_bytes > 0
-    assert [one.offset for one in queues.take(None)[PLACE]] == [4]
+    assert [one.offset for one in queues.take_until(None)[PLACE]] == [4]
     assert queues.size_bytes == 0
 
 

@@ -119,7 +119,7 @@ def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
 def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]], step: Step) -> Placed:
     """Takes the step into a play that it only lengthens, or that it was in before."""
     view, dimensions = opened
-    taken = view.order.take(view.folded, dimensions, step)
+    taken = view.order.take_step(view.folded, dimensions, step)
     view.beacon_count += taken.is_new
     view.duplicate_count += not taken.is_new
     is_rearranged = False

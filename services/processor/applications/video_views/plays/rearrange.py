@@ -195,7 +195,7 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
         changed.add(ordinal)
         if is_longer and len(of_view) + 1 == len(of_play):
             view.beacon_count += 1
-            order.take(view.folded, dimensions, one.steps[-1])
+            order.take_step(view.folded, dimensions, one.steps[-1])
             continue
         order.begin_at(one.first_seq)
         view.beacon_count += len(one.steps) - len(before or ())

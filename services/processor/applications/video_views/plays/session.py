@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from services.processor.applications.video_views.view.folded import Taken
+from services.processor.applications.video_views.view.folded import StepTaken
 from services.processor.applications.video_views.view.order.by_number import Place
 from services.processor.applications.video_views.view.order.set_back import SetBack
 from services.processor.applications.video_views.view.state import ViewState
@@ -72,7 +72,7 @@ class Shelf(Protocol):
 class Placed(NamedTuple):
     """What became of a step in its session. `taken` is None for one that is late: it is in no play."""
 
-    taken: Taken | None
+    taken: StepTaken | None
     #: The play that has it, and all whose steps have changed.
     ordinal: int = 0
     changed: frozenset[int] = frozenset()

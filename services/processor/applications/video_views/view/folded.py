@@ -43,7 +43,7 @@ class Folded(msgspec.Struct, array_like=True, gc=False):
     is_usual_at_first: bool = False
 
 
-class Taken(NamedTuple):
+class StepTaken(NamedTuple):
     """What became of a step."""
 
     is_new: bool
@@ -56,10 +56,10 @@ class Taken(NamedTuple):
 
 
 #: A step that came before and changes nothing.
-DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
+DUPLICATE: Final = StepTaken(is_new=False, dimensions_changed=False)
 #: A step that came for the first time; one with which the dimensions changed.
-NEW: Final = Taken(is_new=True, dimensions_changed=False)
-NEW_WITH_DIMENSIONS: Final = Taken(is_new=True, dimensions_changed=True)
+NEW: Final = StepTaken(is_new=True, dimensions_changed=False)
+NEW_WITH_DIMENSIONS: Final = StepTaken(is_new=True, dimensions_changed=True)
 
 
 def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
@@ -160,7 +160,7 @@ def know_delay(folded: Folded, dimensions: dict[str, Any], waiting: list[Step], 
     return True
 
 
-def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> Taken:
+def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> StepTaken:
     """Folds what a step shows wherever it stands: it came too late to be put in its place."""
     for progress in (folded.settled, folded.progress):
         if progress is not None:
@@ -170,7 +170,7 @@ def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> Taken:
         changed = add_missing(dimensions, late)
         if folded.settled is not None:
             add_missing(folded.settled_dimensions, late)
-    return Taken(is_new=True, dimensions_changed=changed, is_late=True)
+    return StepTaken(is_new=True, dimensions_changed=changed, is_late=True)
 
 
 def _fold_out_of_place(progress: Progress, late: Step) -> None:
@@ -193,7 +193,7 @@ def _fold_out_of_place(progress: Progress, late: Step) -> None:
         note_least(progress.least_counters, late.counters)
 
 
-def take_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> Taken:
+def take_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> StepTaken:
     """Notes the clock offset of a duplicate. If it was received before the step that came first, it counts instead.
 
     `waiting` are the steps that are not folded yet, in which the copy takes the place of its original.

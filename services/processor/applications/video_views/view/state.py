@@ -8,7 +8,7 @@ from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES, VIEW_BYTES_MAX
 from services.processor.applications.video_views.view import folded as of_folded
 from services.processor.applications.video_views.view.dimensions import merge
-from services.processor.applications.video_views.view.folded import Folded, Taken
+from services.processor.applications.video_views.view.folded import Folded, StepTaken
 from services.processor.applications.video_views.view.order.by_number import ByNumber
 from services.processor.applications.video_views.view.order.by_time import ByTime
 from services.processor.applications.video_views.view.order.seen import Closed
@@ -104,7 +104,7 @@ def by_number(view: ViewState) -> ByNumber:
     return view.order
 
 
-def may_grow(view: ViewState, taken: Taken, next_step: Step) -> bool:
+def may_grow(view: ViewState, taken: StepTaken, next_step: Step) -> bool:
     """Whether the step may have made the view larger: most steps only change numbers, which have their places already."""
     if not taken.is_new:
         return False

@@ -81,7 +81,7 @@ class Change:
             self._produce(one.topic, one.value, one.key, to, list(one.headers))
 
     def meta(self, partition: int, meta: Meta) -> None:
-        """Produces the partition's next position: the last row of it. The group is told its offsets in the same transaction."""
+        """Produces the partition's next position: the last row of it. The same transaction commits its offsets for the group."""
         self._offsets |= {(topic, partition): offset for topic, offset in meta.next_offsets.items()}
         self._produce(self._application.changelog.name, encode_meta(meta), META_KEY, partition)
         self._crash_points.reach("produced")

@@ -37,7 +37,7 @@ def test_steps_that_can_still_move_stay_packed_as_the_row_has_them() -> None:
     view, dimensions = new_view("native", 1_000), dict[str, Any]()
     steps = [Step(0, at_ms, at_ms + 40, at_ms + 40, 40, True, tie=1) for at_ms in (1_000, 2_000, 3_000)]
     for step in steps:
-        view.order.take(view.folded, dimensions, step)
+        view.order.take_step(view.folded, dimensions, step)
     stored = msgspec.msgpack.encode(view)
     found = msgspec.msgpack.Decoder(ViewState).decode(stored)
     assert [type(one) for one in found.folded.recent] == [msgspec.Raw] * 3

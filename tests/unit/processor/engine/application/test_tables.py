@@ -122,7 +122,7 @@ def test_a_table_has_a_bound_and_what_finds_no_room_is_rejected(drive: Drive) ->
 
 def test_each_wrong_record_is_rejected_by_one_of_the_cores_also_by_its_successor() -> None:
     tables = Tables((TABLE,))
-    tables.take(
+    tables.take_records(
         Record(SETTINGS.name, number, offset, 1, b"k%d" % number, b"x") for offset in range(2) for number in range(5)
     )
     cores = [Core(APPLICATION, number, MemoryStore(), partitions=2, tables=tables) for number in range(2)]
@@ -140,7 +140,7 @@ def test_each_wrong_record_is_rejected_by_one_of_the_cores_also_by_its_successor
         [f"settings/{number}/{offset}" for number in (1, 3) for offset in range(2)],
     ]
     # Dropped with its checkpoint, it is rejected by the next.
-    tables.take([Record(SETTINGS.name, 1, 2, 1, b"k", b"x")])
+    tables.take_records([Record(SETTINGS.name, 1, 2, 1, b"k", b"x")])
     cores[1].reject_of_tables()
     cores[1].abort()
     cores[1].reject_of_tables()
@@ -149,18 +149,20 @@ def test_each_wrong_record_is_rejected_by_one_of_the_cores_also_by_its_successor
 
 def test_wrong_records_are_kept_within_bounds() -> None:
     tables = Tables((TABLE,))
-    tables.take(Record(SETTINGS.name, 0, offset, 1, b"k", b"x" * 10_000) for offset in range(2 * WRONG_RECORDS_MAX))
+    tables.take_records(
+        Record(SETTINGS.name, 0, offset, 1, b"k", b"x" * 10_000) for offset in range(2 * WRONG_RECORDS_MAX)
+    )
     kept = tables.wrong(0, 1, {})
     assert len(kept) == WRONG_RECORDS_MAX
     assert sum(len(one.record.value or b"") for one in kept) <= WRONG_BYTES_MAX
     assert kept[-1].record.offset == 2 * WRONG_RECORDS_MAX - 1
 
 
-def test_a_topic_that_begins_anew_has_nothing_of_before() -> None:
+def test_a_topic_that_begins_again_has_nothing_of_before() -> None:
     tables = Tables((TABLE,))
-    tables.take([Record(SETTINGS.name, 0, 7, 1, b"a", b"1"), Record(SETTINGS.name, 0, 8, 1, b"b", b"x")])
+    tables.take_records([Record(SETTINGS.name, 0, 7, 1, b"a", b"1"), Record(SETTINGS.name, 0, 8, 1, b"b", b"x")])
     assert tables.sizes() == {SETTINGS.name: (1, 2)}
-    tables.begin_anew(SETTINGS.name)
+    tables.restart(SETTINGS.name)
     assert (tables.of(TABLE).get(b"a"), tables.wrong(0, 1, {}), tables.sizes()) == (None, [], {SETTINGS.name: (0, 0)})
 
 

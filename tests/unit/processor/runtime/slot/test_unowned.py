@@ -1,4 +1,4 @@
-"""Partitions that nobody has: which they are, and which slot is to join anew."""
+"""Partitions that nobody has: which they are, and which slot is to join again."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -7,7 +7,7 @@ from services.processor.runtime.slot.unowned import unowned
 from tests.unit.processor.runtime.kafka.test_ownership import Group, member
 
 
-def test_the_slot_with_the_fewest_partitions_joins_anew_where_some_are_nobodys() -> None:
+def test_the_slot_with_the_fewest_partitions_joins_again_where_some_are_nobodys() -> None:
     group = Group([member("b/0", None, 4, 5), member("a/0", "http://a:1"), member("a/1", None)])
     assert unowned([group], "beacons", 6) == ({0, 1, 2, 3}, "a/0")
 

@@ -20,7 +20,7 @@ from services.processor.applications.video_views.view.folded import (
     NEW,
     NEW_WITH_DIMENSIONS,
     Folded,
-    Taken,
+    StepTaken,
     apply,
     back_to_settled,
     bytes_of,
@@ -109,7 +109,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         """The largest number that has come."""
         return self.held[-1].seq if self.held else self.next_seq - 1
 
-    def take(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    def take_step(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         """Takes a step in where it belongs, once."""
         if next_step.seq == self.next_seq:
             changed = self._apply(folded, dimensions, next_step)
@@ -133,7 +133,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         # Steps after a gap that was given up among them wait again, and the gap is given up again if it must be.
         self.given_up = [gap for gap in self.given_up if gap[1] < self.next_seq]
         for one in steps:
-            self.take(folded, dimensions, one)
+            self.take_step(folded, dimensions, one)
 
     def begin_at(self, first_seq: int) -> None:
         """The view begins with this number; of those before its former first one none has come."""
@@ -161,7 +161,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         numbers = numbers_of(self.first_seq, self.settled_next_seq, self.gaps, ())
         return numbers, [*map(numbered_key_of, (*recent_steps(folded), *self.held))]
 
-    def _take_copy(self, folded: Folded, dimensions: dict[str, Any], copy: Step) -> Taken:
+    def _take_copy(self, folded: Folded, dimensions: dict[str, Any], copy: Step) -> StepTaken:
         taken = take_copy(folded, dimensions, copy, self.held)
         # A copy may have taken the place of a held step.
         self.held_bytes = sum(map(bytes_of, self.held))
@@ -197,7 +197,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
             self.held = self.held[count:]
         return changed
 
-    def _hold(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    def _hold(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         at = len(self.held)
         while at and self.held[at - 1].seq > next_step.seq:
             at -= 1

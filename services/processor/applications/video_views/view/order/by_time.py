@@ -15,7 +15,7 @@ from services.processor.applications.video_views.view.folded import (
     NEW,
     NEW_WITH_DIMENSIONS,
     Folded,
-    Taken,
+    StepTaken,
     apply,
     fold_again,
     newest_step,
@@ -67,7 +67,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
         """Whether every beacon of the view has a number."""
         return self.is_numbered
 
-    def take(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    def take_step(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         """Takes a step in where it belongs, once."""
         is_reordered = self.is_numbered and not next_step.seq and self._order_by_time(folded, dimensions)
         if not self.is_numbered and not has_delay(self.delays_ms, next_step):
@@ -107,7 +107,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
             fold_again(folded, dimensions, in_order)
         return is_changed
 
-    def _put_by_clocks(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    def _put_by_clocks(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         """As `_put`, where a step may change what is known of the client's clocks."""
         original = next(
             (one for one in recent_steps(folded) if one.at_ms == next_step.at_ms and one.tie == next_step.tie), None
@@ -136,7 +136,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
             fold_again(folded, dimensions, in_order)
         return is_changed
 
-    def _put(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    def _put(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         newest = newest_step(folded)
         if newest is not None and self._place_of(newest) < self._place_of(next_step):
             taken = NEW_WITH_DIMENSIONS if apply(folded, dimensions, next_step) else NEW
@@ -146,7 +146,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
             self._settle(folded, RECENT_STEPS_MAX)
         return taken
 
-    def _put_before(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    def _put_before(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         """As `_put`, of a step that does not come after all recent ones, or where there are none."""
         place = self._place_of(next_step)
         recent = recent_steps(folded)
