@@ -19,20 +19,20 @@ READ_SECONDS_MAX: Final = 300.0
 
 
 @dataclass
-class Standing:
+class Stored:
     """Records in the topic: beacons by key, and those that are no beacons."""
 
     beacons: Counter[bytes] = field(default_factory=Counter)
     hostile: int = 0
 
-    def less(self, sent: Counter[bytes], hostile: int) -> "Standing":
+    def less(self, sent: Counter[bytes], hostile: int) -> "Stored":
         """What stands beyond what was sent; negative where something is missing."""
         beacons = Counter(self.beacons)
         beacons.subtract(sent)
-        return Standing(Counter({key: count for key, count in beacons.items() if count}), self.hostile - hostile)
+        return Stored(Counter({key: count for key, count in beacons.items() if count}), self.hostile - hostile)
 
 
-def standing(bootstrap: str) -> Standing:
+def stored(bootstrap: str) -> Stored:
     """Reads the topic from its beginning to its present end; raises AssertionError when that takes too long."""
     config = {"bootstrap.servers": bootstrap, "group.id": "chaos-inputs", "enable.auto.commit": False, "log_level": 0}
     consumer = Consumer(config)
@@ -40,7 +40,7 @@ def standing(bootstrap: str) -> Standing:
         places = [TopicPartition(topics.BEACONS.name, at, OFFSET_BEGINNING) for at in range(PARTITIONS)]
         left = sum(consumer.get_watermark_offsets(place, timeout=30.0)[1] for place in places)
         consumer.assign(places)
-        found, deadline = Standing(), time.monotonic() + READ_SECONDS_MAX
+        found, deadline = Stored(), time.monotonic() + READ_SECONDS_MAX
         while left > 0:
             assert time.monotonic() < deadline, f"{left} records of topic beacons are not read"
             for message in consumer.consume(10_000, 1.0):
@@ -55,7 +55,7 @@ def standing(bootstrap: str) -> Standing:
         consumer.close()
 
 
-def with_doubled(truth: Truth, doubled: Standing) -> Truth:
+def with_doubled(truth: Truth, doubled: Stored) -> Truth:
     """What is true when these records came once more than they were sent."""
     rows = dict(truth.rows)
     for key, row in truth.rows.items():

@@ -14,7 +14,7 @@ from shared.settings import Settings
 from tests.chaos import logs
 from tests.chaos.faults import STANDBY_OF, Fleet
 from tests.chaos.feed import PARTITIONS, Feed, Truth
-from tests.chaos.inputs import standing, with_doubled
+from tests.chaos.inputs import stored, with_doubled
 from tests.chaos.outputs import Outputs
 from tests.chaos.schedule import run_faults
 from tests.chaos.verdict import Verdict, judge
@@ -226,7 +226,7 @@ def _settle(fleet: Fleet, feed: Feed, outputs: Outputs, bootstrap: str) -> tuple
     feed.check()
     assert not feed.is_alive(), "the feed does not end"
     sent = feed.truth()
-    truth = with_doubled(sent, standing(bootstrap).less(feed.sent(), sent.rejected))
+    truth = with_doubled(sent, stored(bootstrap).less(feed.sent(), sent.rejected))
     end = time.monotonic() + SETTLED_SECONDS_MAX
     deadline, seen = 0.0, -1
     looked_at = 0.0

@@ -59,7 +59,7 @@ class Learned:
         return deleted
 
     def _withdraw(self, work: Work, step: Step, apis: Callable[[], Iterable[bytes]]) -> Mapping[str, int] | None:
-        """Withdraws rules and produces the processor's records, once; what was deleted, as soon as the processor has done it too."""
+        """Withdraws rules and produces the records of the processor, once; what was deleted, once the processor has done it too."""
         if (work.id, step) not in self._produced:
             records = [(ALERT_RULES, work.customer_id.encode()), *((API_CALLS, key) for key in apis())]
             ends: dict[tuple[str, int], int] = {}
