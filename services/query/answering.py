@@ -1,4 +1,4 @@
-"""Answers a question: from sums, or from hot rows and the warehouse as they are at one moment; or from an answer of before."""
+"""Answers a question: from sums, or from hot rows and the warehouse as they are at one moment; or from an earlier answer."""
 
 import asyncio
 from collections import OrderedDict
@@ -45,7 +45,7 @@ class Read:
     snapshot: Snapshot
     hot: HotRows
     files: list[File]
-    #: An answer of before, where nothing of it has changed: then no hot rows were read.
+    #: An earlier answer, where nothing of it has changed: then no hot rows were read.
     known: Answer | None = None
 
 
@@ -154,7 +154,7 @@ class Answering:
         return await self.memory.laid_out(question, kept, views, _tables(question, beside))
 
     async def reading(self, question: Question) -> Read:
-        """What a question reads, for several statements of one moment; no answer of before is looked for."""
+        """What a question reads, for several statements of one moment; no earlier answer is looked for."""
         return await self._read(question, lambda *_: False)
 
     async def table(self, question: Question, read: Read, asked: Statement) -> pa.Table:
@@ -184,7 +184,7 @@ class Answering:
         raise Unsettled
 
     def _find(self, question: Question, version: int, known: list[Answer], identity: str) -> bool:
-        """Puts the answer of before into `known`, if there is one; whether there is."""
+        """Puts the earlier answer into `known`, if there is one; whether there is."""
         key = (question, version, identity)
         if (found := self._answers.get(key)) is None:
             return False

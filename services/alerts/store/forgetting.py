@@ -55,7 +55,7 @@ _PUBLISH_AGAIN: Final = "UPDATE alerts.environments SET version = version + 1 WH
 def withdraw_rules(connection: psycopg.Connection, customer_id: str, publish: Callable[[], None]) -> dict[str, int]:
     """Deletes a customer's rules and sends none of its messages that wait; how many of each.
 
-    `publish` tells the processor: behind all rules of before, and before any that people make later.
+    `publish` tells the processor: behind all earlier rules, and before any that people make later.
     """
     if not _is_there(connection):
         publish()

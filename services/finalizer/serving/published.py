@@ -67,7 +67,7 @@ def replace_slices(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
 
 
 def expire_rollups(connection: psycopg.Connection, before_ms: int) -> None:
-    """Deletes the rollups of before a day's begin, also from the blocks that reach over it."""
+    """Deletes the rollups from before a day's begin, also from the blocks that reach over it."""
     hour = before_ms // HOUR_MS
     connection.execute("DELETE FROM serving.rollups WHERE start < %s::timestamptz", (_time(before_ms),))
     connection.execute("DELETE FROM serving.blocks WHERE (block + 1) << level <= %s", (hour,))

@@ -53,7 +53,7 @@ _OF_ROWS: Final = """
            AND (%(customers)s::text[] IS NULL OR v.customer_id = ANY(%(customers)s)) AND v.customer_id <> ALL(%(but)s)
     )
 """
-#: Of these the warehouse may have an older revision in an hour of before: a view's day is that of its first beacon.
+#: Of these the warehouse may have an older revision in an earlier hour: a view's day is that of its first beacon.
 _MOVED: Final = f"SELECT v.customer_id, v.view_id, v.day {_OF_ROWS} AND v.day <= %(since)s / 24 + 1"
 _COUNT: Final = f"SELECT count(*) FROM (SELECT {_OF_ROWS} AND NOT v.deleted LIMIT %(rows_max)s) AS counted"  # noqa: S608
 

@@ -68,7 +68,7 @@ _LOCK: Final = "SELECT pg_advisory_xact_lock(7316201945)"
 def lock_views(connection: psycopg.Connection) -> None:
     """Waits until nobody else writes views; holds until the present transaction ends.
 
-    A statement that waits within its trigger sees the rows of before: what the other has written meanwhile would not be deleted.
+    A statement that waits within its trigger sees the former rows: what the other has written meanwhile would not be deleted.
     Lock positions before, where both are needed.
     """
     connection.execute(_LOCK)

@@ -114,7 +114,7 @@ class LiveDatabase:
         self._crash_points.reach("live_committed")
 
     def expire(self, *, steps_before: int, pairs_before: int, minutes_before: int) -> int:
-        """Deletes a bounded number of rows of before these minutes; returns how many, 0 when there are none."""
+        """Deletes a bounded number of rows from before these minutes; returns how many, 0 when there are none."""
         connection, deleted = self._connected(), 0
         for table, condition, before in (
             ("live_steps", "", steps_before),

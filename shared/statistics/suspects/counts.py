@@ -129,7 +129,7 @@ def numbered(
 
 
 def beside_rest(counts: Counts) -> Counts:
-    """The same rows now, where nothing is known of before: a cohort is expected to be as all views together are."""
+    """The same rows now, where nothing earlier is known: a cohort is expected to be as all views together are."""
     now = counts.now
     total = float(now.exposure.sum())
     rate = float(now.events.sum()) / total if total > 0 else 0.0

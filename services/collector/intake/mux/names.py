@@ -66,7 +66,7 @@ def _later_words(short: str, start: int) -> list[str] | None:
 class FullNames:
     """Short names to full ones, remembered in two generations: players use some 200 names, over and over.
 
-    When the younger generation is full it becomes the elder one, and what only the elder of before held is forgotten. A name
+    When the younger generation is full it becomes the elder one, and what only the former elder held is forgotten. A name
     that is in use comes back from the elder into the younger, so invented names cannot push it out.
     """
 

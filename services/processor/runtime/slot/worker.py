@@ -164,7 +164,7 @@ class Worker:
     def _explain_gone_input(self) -> None:
         """Raises `TopicReplaced` where that is why records are gone."""
         for _ in range(EXPLAIN_TRIES_MAX):
-            # An answer of before may be older than the topic.
+            # An earlier answer may be older than the topic.
             present = self._topic_ids.now(is_fresh=True)
             if present is not None:
                 for working in self._partitions.working().values():
