@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,7 @@ from services.dashboard.views import ProcessorViews
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.migrations import DatabaseNewer
 from services.rim.database.pool import Postgres, PostgresAway, QueryRefused
-from services.rim.database.postgres import certificate_files
+from services.rim.database.postgres import Dsn, certificate_files
 from services.rim.http.lookups import Lookups
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
@@ -132,53 +132,13 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         fate.died = why
         stop.set()
 
-    history_ms = settings.live_history_seconds_max * 1_000
-    history = LiveHistory(
-        history_ms=history_ms,
-        settle_ms=round(settings.live_settle_seconds * 1_000),
-        customers_max=settings.live_customers_max,
-    )
-    board = LiveBoard(history, now_ms=_now_ms)
-    metrics.gauge(DASHBOARD_LIVE_AGE_SECONDS).set_function(lambda: board.age_seconds)
-    feed = LiveFeed(
-        settings,
-        back_ms=history_ms,
-        on_records=board.hand_over,
-        on_reachable=board.set_reachable,
-        on_death=on_death,
-    )
-    serving = Postgres(
-        settings.postgres_dsn.get_secret_value(),
-        service="dashboard",
-        connections_max=settings.postgres_connections_max,
-        seconds_max=settings.query_seconds_max,
-    )
-    customers = None
-    if settings.customers_dsn is not None:
-        customers = Postgres(
-            settings.customers_dsn.get_secret_value(),
-            service="dashboard",
-            connections_max=settings.postgres_connections_max,
-            seconds_max=settings.query_seconds_max,
-        )
+    board, feed = _live(settings, on_death)
+    serving = _database(settings, settings.postgres_dsn)
+    customers = None if settings.customers_dsn is None else _database(settings, settings.customers_dsn)
     keys = None
     if settings.customers_dsn is not None or settings.accounts_dsn is not None:
-        keys = Postgres(
-            (settings.customers_dsn or settings.postgres_dsn).get_secret_value(),
-            service="dashboard",
-            connections_max=settings.postgres_connections_max,
-            seconds_max=settings.query_seconds_max,
-            writes=True,
-        )
-    views = None
-    if settings.lookup_url and settings.lookup_token is not None:
-        token = settings.lookup_token.get_secret_value()
-        seconds_max, ca_file = settings.query_seconds_max, settings.lookup_ca_file
-        views = ProcessorViews(Lookups(settings.lookup_url, token, seconds_max=seconds_max, ca_file=ca_file))
-    replay = None
-    if settings.recordings_lookup_url and settings.lookup_token is not None:
-        token = settings.lookup_token.get_secret_value()
-        replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir, settings.lookup_ca_file)
+        keys = _database(settings, settings.customers_dsn or settings.postgres_dsn, writes=True)
+    views = _views(settings)
     accounts = Accounts(
         settings.accounts_address,
         connections_max=settings.postgres_connections_max,
@@ -206,7 +166,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         streams_max=settings.streams_max,
         caller_requests_per_second=settings.caller_requests_per_second,
         now_ms=_now_ms,
-        recordings=replay,
+        recordings=_recordings(settings),
         limits=PostgresLimits(customers or serving, serving),
         past=PostgresPast(serving),
         forwarding=forwarding,
@@ -221,6 +181,51 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(settings.admin_host, settings.admin_port, settings, is_alive=fate.alive, is_ready=fate.ready)
     return _Parts(board, feed, serving, customers, keys, views, accounts, forwarding, runner, admin)
+
+
+def _live(settings: DashboardSettings, on_death: Callable[[str], None]) -> tuple[LiveBoard, LiveFeed]:
+    """The live numbers, and what feeds them."""
+    history_ms = settings.live_history_seconds_max * 1_000
+    history = LiveHistory(
+        history_ms=history_ms,
+        settle_ms=round(settings.live_settle_seconds * 1_000),
+        customers_max=settings.live_customers_max,
+    )
+    board = LiveBoard(history, now_ms=_now_ms)
+    metrics.gauge(DASHBOARD_LIVE_AGE_SECONDS).set_function(lambda: board.age_seconds)
+    feed = LiveFeed(
+        settings,
+        back_ms=history_ms,
+        on_records=board.hand_over,
+        on_reachable=board.set_reachable,
+        on_death=on_death,
+    )
+    return board, feed
+
+
+def _database(settings: DashboardSettings, dsn: Dsn, *, writes: bool = False) -> Postgres:
+    return Postgres(
+        dsn.get_secret_value(),
+        service="dashboard",
+        connections_max=settings.postgres_connections_max,
+        seconds_max=settings.query_seconds_max,
+        writes=writes,
+    )
+
+
+def _views(settings: DashboardSettings) -> ProcessorViews | None:
+    if not settings.lookup_url or settings.lookup_token is None:
+        return None
+    token = settings.lookup_token.get_secret_value()
+    seconds_max, ca_file = settings.query_seconds_max, settings.lookup_ca_file
+    return ProcessorViews(Lookups(settings.lookup_url, token, seconds_max=seconds_max, ca_file=ca_file))
+
+
+def _recordings(settings: DashboardSettings) -> Replay | None:
+    if not settings.recordings_lookup_url or settings.lookup_token is None:
+        return None
+    token = settings.lookup_token.get_secret_value()
+    return Replay(settings.recordings_lookup_url, token, settings.rrweb_dir, settings.lookup_ca_file)
 
 
 def _external(settings: DashboardSettings) -> External | None:
