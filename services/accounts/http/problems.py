@@ -23,17 +23,8 @@ from services.accounts.store.tenants.invitations import MemberAlready, TooManyIn
 from services.accounts.store.tenants.members import MemberUnknown, RoleRefused
 from services.accounts.store.tenants.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import RETRY_SECONDS, problem_response
+from services.rim.http.problems import RETRY_SECONDS, Refused, problem_response
 from shared.http.problems import Problem
-
-
-class Refused(Exception):
-    """A handler's answer that is a problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.title)
-        self.problem: Final = problem
-
 
 #: Those whose text is written for the one who asks.
 _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong, CursorWrong)

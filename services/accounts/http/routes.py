@@ -10,7 +10,7 @@ from services.accounts.core.credentials import Credential, Kind, parsed_credenti
 from services.accounts.http.access import ACCOUNT, PUBLIC, Access, Routing
 from services.accounts.http.external import WAYS, External, ExternalRoutes
 from services.accounts.http.guard import Cookie, credential_of, principal_of
-from services.accounts.http.problems import ANSWERED, Refused, answer_of
+from services.accounts.http.problems import ANSWERED, answer_of
 from services.accounts.http.requests import Place, body_of
 from services.accounts.http.v1.api import AccountsApi
 from services.accounts.service import Accounts
@@ -19,6 +19,7 @@ from services.accounts.store.logins.links import LinkSpent
 from services.accounts.store.logins.sessions import SESSION_DAYS_MAX
 from services.rim.database.pool import Postgres
 from services.rim.http.openapi import GUARDED, Operation
+from services.rim.http.problems import Refused
 from shared.http.peer import Network
 from shared.http.problems import Problem
 

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 import msgspec
 from aiohttp import web
 
+from services.rim.http.problems import Refused
 from shared.http.problems import Fault, Problem
 
 BODY_BYTES_MAX: Final = 16 * 1024
@@ -13,14 +14,6 @@ ROWS_MAX: Final = 200
 _MS_MAX: Final = 4_102_444_800_000
 
 T = TypeVar("T")
-
-
-class Refused(Exception):
-    """The request is answered by a problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.title)
-        self.problem = problem
 
 
 async def body_of(request: web.Request, kind: type[T]) -> T:

@@ -17,13 +17,13 @@ from services.alerts.core.suggested import suggested
 from services.alerts.http import bodies
 from services.alerts.http.answers import comment_of, delivery_of, incident_of, json_answer, receiver_of, rule_of
 from services.alerts.http.operations import OPERATIONS
-from services.alerts.http.requests import Refused, asked_of, body_of, id_of, rows_of, time_of, wrong
+from services.alerts.http.requests import asked_of, body_of, id_of, rows_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
 from services.alerts.store.receivers import TooManyReceivers
 from services.alerts.store.rules import RuleChanged, TooManyRules
 from services.alerts.trying.running import TooManyTrials, TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import Refused, problem_response
 from shared.http.peer import Network, client_address
 from shared.http.problems import Problem
 from shared.schemas.alerts.event import AlertEvent

@@ -12,6 +12,14 @@ _PASSING: Final = frozenset({429, 503})
 RETRY_SECONDS: Final = 1
 
 
+class Refused(Exception):
+    """A handler's answer that is a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.title)
+        self.problem: Final = problem
+
+
 def problem_response(problem: Problem, *, retry_seconds: float = RETRY_SECONDS) -> web.Response:
     """The answer that a problem is."""
     headers = {"Retry-After": str(max(1, math.ceil(retry_seconds)))} if problem.status in _PASSING else {}

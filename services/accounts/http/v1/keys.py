@@ -9,12 +9,13 @@ import msgspec
 
 from services.accounts.core.pages import cut
 from services.accounts.http.access import MANAGEMENT, METRICS_OF_ONE
-from services.accounts.http.problems import Refused, unknown
+from services.accounts.http.problems import unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.http.v1.tenants import CustomerId, Name
 from services.accounts.keys import WriteKeys
 from services.accounts.store.credentials.keys import KeyRow, KeyTerms
 from services.rim.database.pool import NotPublished
+from services.rim.http.problems import Refused
 from shared.http.patterns import whole
 from shared.http.problems import Problem
 

@@ -10,11 +10,12 @@ from services.accounts.core.credentials import Kind
 from services.accounts.core.roles import Role
 from services.accounts.core.totp import CodeWrong
 from services.accounts.http.access import ACCOUNT
-from services.accounts.http.problems import Refused, forbidden
+from services.accounts.http.problems import forbidden
 from services.accounts.http.v1.operations import Call, Done, Operation
 from services.accounts.http.v1.tenants import Name
 from services.accounts.profile import Profile
 from services.accounts.service import LoginWrong
+from services.rim.http.problems import Refused
 from shared.http.problems import Problem
 
 #: A password that is too long is refused by the rule of passwords, which says why.
