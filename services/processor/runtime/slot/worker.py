@@ -16,6 +16,7 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.membership import Membership
 from services.processor.runtime.slot.partitions import Partitions
 from services.processor.runtime.slot.queries import SlotQueries
+from services.processor.runtime.slot.topic_checks import TopicChecks
 from services.processor.runtime.slot.turns import Turns
 from services.processor.runtime.slot.unowned import Unowned
 from services.processor.runtime.store.rocksdb import RocksStore
@@ -26,8 +27,6 @@ from services.rim.admin.admin import Check
 
 POLL_SECONDS: Final = 0.02
 GAUGE_SECONDS: Final = 1.0
-#: How often the broker is asked why records are gone, when it does not answer.
-EXPLAIN_TRIES_MAX: Final = 5
 
 
 class Worker:
@@ -40,7 +39,6 @@ class Worker:
         self._ends = Ends(settings)
         self._topic_ids = stores.topic_ids
         self._tables = stores.tables
-        self._checked_ids: dict[str, str] | None = None
         consumer = group_consumer(
             settings,
             plan.application,
@@ -61,6 +59,7 @@ class Worker:
         )
         self._positions = Positions(consumer, self._topics)
         self._partitions = Partitions(plan, stores, self._positions, warm or {})
+        self._topic_checks = TopicChecks(stores.topic_ids, stores.tables, self._partitions)
         self.membership = Membership(
             plan, consumer, self._reader, self._positions, self._partitions, on_change=self._on_change
         )
@@ -112,7 +111,7 @@ class Worker:
     def turn(self) -> None:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot continue."""
         self._looped_at = time.monotonic()
-        self._check_topics()
+        self._topic_checks.turn()
         self._tables.turn()
         # What waits in memory does not wait for what may come.
         has_more = any(working.has_more for working in self._partitions.working().values())
@@ -142,7 +141,7 @@ class Worker:
         try:
             batches, messages = self._reader.read(seconds)
         except InputGone:
-            self._explain_gone_input()
+            self._topic_checks.explain_gone_input()
             raise
         self._usage.read(messages)
         for at, batch in batches.items():
@@ -151,25 +150,6 @@ class Worker:
             # A partition with a rewind to come gets these records again.
             if working is not None and not self._positions.is_rewinding(at):
                 working.accept(topic, batch.records, batch.position, batch.leader_epoch)
-
-    def _check_topics(self) -> None:
-        """Raises `TopicReplaced` when a topic was created again under the slot's partitions."""
-        present = self._topic_ids.newest
-        if present is not None and present is not self._checked_ids:
-            self._checked_ids = present
-            for working in self._partitions.working().values():
-                working.check_topics(present)
-            self._tables.check_topics(present)
-
-    def _explain_gone_input(self) -> None:
-        """Raises `TopicReplaced` where that is why records are gone."""
-        for _ in range(EXPLAIN_TRIES_MAX):
-            # An earlier answer may be older than the topic.
-            present = self._topic_ids.now(is_fresh=True)
-            if present is not None:
-                for working in self._partitions.working().values():
-                    working.check_topics(present)
-                return
 
     def _on_change(self) -> None:
         """The slot's partitions have changed: their ends are asked for."""
