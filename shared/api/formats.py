@@ -7,6 +7,8 @@ from typing import Final
 #: A word that may be a value of an enumeration.
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,31}")
 _TEXT_CHARS_MAX: Final = 256
+SEGMENTS_MAX: Final = 20
+SEGMENT_CHARS_MAX: Final = 100
 
 #: Each of the formats has one of these characters.
 _PUNCTUATION: Final = re.compile(r"[-:@.]")
@@ -59,3 +61,10 @@ def segment_of(segment: str) -> str:
     if _ROUTE_PART.fullmatch(segment):
         return "{route}"
     return segment
+
+
+def path_of(path: str) -> list[str] | None:
+    """The parts of a path, its query left out; None for one that is no path or has too many parts."""
+    path = path.partition("?")[0].partition("#")[0]
+    parts = [segment_of(part[:SEGMENT_CHARS_MAX]) for part in path.split("/") if part]
+    return parts if path.startswith("/") and len(parts) <= SEGMENTS_MAX else None

@@ -4,7 +4,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from shared.api.formats import segment_of
 from shared.schemas.apis.shape import Shape
 
 SCHEMA_VERSION: Final = 1
@@ -14,12 +13,10 @@ METHOD_CHARS_MAX: Final = 16
 #: Of HTTP.
 STATUS_MIN: Final = 100
 STATUS_MAX: Final = 599
-SEGMENTS_MAX: Final = 20
-SEGMENT_CHARS_MAX: Final = 100
 
 
 class ApiCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One call. `path` has its parts as `shared.api.formats.segment_of` returns them: words unchanged, data as its format."""
+    """One call. `path` has its parts as `shared.api.formats.path_of` returns them: words unchanged, data as its format."""
 
     schema_version: int
     customer_id: str
@@ -37,10 +34,3 @@ class ApiCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     shape: Shape | None = None
     collector_id: str | None = None
     batch_id: str | None = None
-
-
-def path_of(path: str) -> list[str] | None:
-    """The parts of a path, its query left out; None for one that is no path or has too many parts."""
-    path = path.partition("?")[0].partition("#")[0]
-    parts = [segment_of(part[:SEGMENT_CHARS_MAX]) for part in path.split("/") if part]
-    return parts if path.startswith("/") and len(parts) <= SEGMENTS_MAX else None

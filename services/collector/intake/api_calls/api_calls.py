@@ -24,9 +24,10 @@ from services.collector.intake.post import (
     claimed_customer,
 )
 from services.collector.intake.values import WHOLE_MAX
+from shared.api.formats import path_of
 from shared.api.shapes import FIELDS_MAX
 from shared.http.patterns import whole
-from shared.schemas.apis.call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
+from shared.schemas.apis.call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall
 from shared.schemas.apis.shape import Shape
 from shared.schemas.span import DEFAULT_CUSTOMER
 

@@ -7,6 +7,7 @@ https://opentelemetry.io/docs/specs/semconv/http/http-spans.
 from typing import Any
 from urllib.parse import urlsplit
 
+from shared.api.formats import path_of
 from shared.schemas.apis.call import (
     HOST_CHARS_MAX,
     METHOD_CHARS_MAX,
@@ -14,7 +15,6 @@ from shared.schemas.apis.call import (
     STATUS_MAX,
     STATUS_MIN,
     ApiCall,
-    path_of,
 )
 from shared.schemas.span import Span
 

@@ -10,9 +10,10 @@ from services.processor.applications.api_baselines.app import application
 from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
+from shared.api.formats import path_of
 from shared.partitioning import api_key
 from shared.schemas.apis.anomaly import ApiAnomaly
-from shared.schemas.apis.call import ApiCall, path_of
+from shared.schemas.apis.call import ApiCall
 from shared.schemas.apis.window import ApiWindow
 
 #: Monday, 00:00 UTC.
