@@ -20,18 +20,17 @@ from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
 from services.finalizer.jobs.deletions.steps import Deletions
 from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.jobs.upkeep import Upkeep
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving.deletion_requests import DeletionRequests
-from services.finalizer.settings import FinalizerSettings
+from services.finalizer.settings import FinalizerSettings, is_local
 from services.finalizer.streaming import raw, stream
 from services.finalizer.streaming.batches import Batches
 from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.streaming.stalls import Stalls
-from services.finalizer.streaming.upkeep import Upkeep
 from services.finalizer.warehouse import identity
 from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
-from services.finalizer.warehouse.locations import is_local
-from services.finalizer.warehouse.row_topics import RowTopic
 from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, layout_of
 from services.rim.admin.admin import AdminServer
 from services.rim.database.migrations import DatabaseNewer

@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from services.finalizer.jobs.upkeep import Upkeep
 from services.finalizer.streaming.batches import Batches
-from services.finalizer.streaming.upkeep import Upkeep
 from services.rim.admin.admin import Check
 
 #: What works in pieces that end: batches of streams, and what follows from them.

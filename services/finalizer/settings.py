@@ -1,14 +1,13 @@
 """The finalizer's settings: `FINALIZER_...`, read once in `__main__`."""
 
 from pathlib import Path
-from typing import ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 import pydantic
 
+from services.finalizer.row_topics import ALL as ROW_TOPICS
+from services.finalizer.row_topics import APPLICATIONS, RowTopic
 from services.finalizer.transforms.rollups import MEMBERS_MAX, Sets
-from services.finalizer.warehouse.locations import Location
-from services.finalizer.warehouse.row_topics import ALL as ROW_TOPICS
-from services.finalizer.warehouse.row_topics import APPLICATIONS, RowTopic
 from services.rim.database.postgres import Dsn
 from services.rim.process.crash_points import ARMED_PATTERN
 from shared.measures import DIMENSIONS, SOURCE
@@ -34,6 +33,19 @@ _RECENT_DAYS_MIN: Final = 1.25
 
 #: A view counts within this many days of the day it is stored under: that of its session's first beacon.
 ROLLUP_DAYS_FROM_VIEW: Final = 7
+
+
+def is_local(location: str) -> bool:
+    """Whether the location is a folder of this machine (or one that is mounted here)."""
+    return "://" not in location
+
+
+def _absolute(location: str) -> str:
+    return str(Path(location).absolute()) if is_local(location) else location.rstrip("/")
+
+
+#: Where tables or checkpoints are: an absolute path, or `scheme://...` without a slash at its end.
+Location = Annotated[str, pydantic.Field(min_length=1), pydantic.AfterValidator(_absolute)]
 
 
 class FinalizerSettings(Settings):

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from services.finalizer import row_topics
 from services.finalizer.streaming.rows import RowLanding
-from services.finalizer.warehouse import row_topics, tables
+from services.finalizer.warehouse import tables
 from shared import codec
 from shared.schemas.apis.anomaly import ApiAnomaly, Evidence
 from shared.schemas.apis.change import ApiChange

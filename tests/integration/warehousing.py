@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from deploy.local.paths import SPARK_JARS
 from services.finalizer.driver import Driver, rebuilding_of
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
@@ -19,7 +20,6 @@ from services.finalizer.streaming.landing import Landing
 from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.warehouse import tables
-from services.finalizer.warehouse.row_topics import RowTopic
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.driver import Driver as Fold
 from services.rim.process.crash_points import CrashPoint, CrashPoints

@@ -21,6 +21,7 @@ from services.finalizer.serving.published import Slice
 from services.finalizer.streaming.batches import timed
 from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.forgotten import frame_of, without_forgotten
+from services.finalizer.transforms.spark_schema import spark_schema
 from services.finalizer.transforms.views import (
     latest_per_view,
     may_be_stored,
@@ -29,7 +30,6 @@ from services.finalizer.transforms.views import (
     pieces,
 )
 from services.finalizer.warehouse import views_table
-from services.finalizer.warehouse.spark_schema import spark_schema
 from services.rim.database.view_rows import COLUMNS, CUT, TEXTS, VIEW_ID_BYTES_MAX
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter

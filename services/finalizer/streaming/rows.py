@@ -7,10 +7,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from services.finalizer.row_topics import PLACE, RowTopic
 from services.finalizer.streaming.batches import checkpoint_id, timed
 from services.finalizer.transforms.rows import newest, parse
 from services.finalizer.warehouse import tables
-from services.finalizer.warehouse.row_topics import PLACE, RowTopic
 from services.finalizer.warehouse.views_table import read
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter

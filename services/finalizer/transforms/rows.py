@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
+from services.finalizer.row_topics import RowTopic
+from services.finalizer.transforms.spark_schema import never_null, spark_schema
 from services.finalizer.transforms.views import DAY_MS
-from services.finalizer.warehouse.row_topics import RowTopic
-from services.finalizer.warehouse.spark_schema import never_null, spark_schema
 
 _CORRUPT: Final = "_corrupt"
 

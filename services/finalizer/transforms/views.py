@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField, StructType
 
-from services.finalizer.warehouse.spark_schema import allowed_values, bounds, defaults, required, spark_schema
+from services.finalizer.transforms.spark_schema import allowed_values, bounds, defaults, required, spark_schema
 from shared.measures import COUNTED_MS
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.view import SCHEMA_VERSION, View

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from services.finalizer.failures import JobFailed
-from services.finalizer.warehouse.locations import is_local
+from services.finalizer.settings import is_local
 
 
 class CheckpointInUse(JobFailed):

@@ -21,13 +21,13 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from services.finalizer import row_topics
 from services.finalizer.failures import JobFailed
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.transforms import forgotten
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.transforms.rows import columns_of
-from services.finalizer.warehouse import row_topics
-from services.finalizer.warehouse.row_topics import RowTopic
-from services.finalizer.warehouse.spark_schema import spark_schema
+from services.finalizer.transforms.spark_schema import spark_schema
 from shared import topics
 from shared.measures import HISTOGRAMS
 from shared.schemas.view import View

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from pyspark.sql import types
 
-from services.finalizer.warehouse.spark_schema import (
+from services.finalizer.transforms.spark_schema import (
     NotTabular,
     allowed_values,
     bounds,

@@ -7,7 +7,8 @@
 import json
 from pathlib import Path
 
-from services.finalizer.warehouse import row_topics, tables
+from services.finalizer import row_topics
+from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.tables import Table, layout_of
 
 PREVIOUS = json.loads((Path(__file__).parents[2] / "fixtures" / "warehouse-schema.json").read_text())

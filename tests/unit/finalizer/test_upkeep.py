@@ -7,7 +7,7 @@ import pytest
 
 from deploy.local.process import wait_until
 from services.finalizer.health import Health
-from services.finalizer.streaming.upkeep import Upkeep
+from services.finalizer.jobs.upkeep import Upkeep
 
 SECONDS_MAX = 30.0
 

@@ -13,10 +13,10 @@ from pyspark.sql import functions as sf
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions.finding import PLACE, Subject, find, holding, holding_anywhere, is_keyed
 from services.finalizer.jobs.maintenance import vacuum
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import tables
-from services.finalizer.warehouse.row_topics import RowTopic
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
 

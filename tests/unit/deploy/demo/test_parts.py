@@ -19,7 +19,7 @@ from deploy.demo.applications.part import Part, Running
 from services.collector.intake.api_calls import api_calls
 from services.collector.intake.otlp import otlp
 from services.collector.intake.post import Rules
-from services.finalizer.warehouse import row_topics
+from services.finalizer import row_topics
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.driver import Driver
 from shared import codec, topics
