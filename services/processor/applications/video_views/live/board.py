@@ -59,6 +59,8 @@ class LiveBoard:
         self._dimensions = dimensions
         self._rows: Store[LiveRow] = context.store(STORE)
         self._cohorts = Cohorts(context, dimensions)
+        #: Whether a name is of the present dimensions.
+        self.is_cohort = self._cohorts.is_name
         #: The last customer, and its key: beacons of one often follow each other.
         self._customer_id, self._key = "", b""
 
@@ -79,10 +81,6 @@ class LiveBoard:
     def cohort_name(self, row: LiveRow, values: dict[str, Any]) -> str:
         """The cohort of the customer in which a view with these values of the dimensions counts."""
         return self._cohorts.name_of(row.customer_id.encode(), row.cohorts, values)
-
-    def is_cohort(self, name: str) -> bool:
-        """Whether a name is of the present dimensions."""
-        return self._cohorts.is_name(name)
 
     def cohort(self, row: LiveRow, name: str) -> CohortRow:
         """A cohort of the customer in its open bucket, to be counted into."""

@@ -36,8 +36,9 @@ class Gauges:
         self, view: ViewState, dimensions: dict[str, Any], row: LiveRow, *, dimensions_changed: bool = True
     ) -> None:
         """The view has changed by a beacon."""
-        self.count(view, row, dimensions)
         progress, shown = view.folded.progress, view.shown
+        if not (progress.has_begun and shown.is_started and shown.is_open) or view.finished_ms:
+            self.count(view, row, dimensions)
         state = progress.state
         is_watched = shown.is_open and not view.play.is_superseded and state not in _NOT_WATCHED
         if not is_watched:
@@ -49,8 +50,11 @@ class Gauges:
         known = shown.slices
         if dimensions_changed or not known or not self._board.is_cohort(known[0]):
             known = self._cohort(row, view, dimensions)
-        self._show(view, row, viewer, bitrate_bps, known)
-        self._note_outcome(view, row, dimensions)
+        if viewer != shown.viewer or bitrate_bps != shown.bitrate_bps or known is not shown.slices:
+            self._show(view, row, viewer, bitrate_bps, known)
+        # Of most beacons the outcome stays: the start-up time is counted, and nothing has failed.
+        if shown.startup_ms is None or shown.has_failed or progress.errors.is_fatal:
+            self._note_outcome(view, row, dimensions)
 
     def hide(self, view: ViewState, row: LiveRow) -> None:
         """The view is not being watched any more, or has sent nothing for long."""

@@ -22,6 +22,7 @@ from services.processor.applications.video_views.view.progress.progress import (
     Progress,
     longest_seek_ms,
 )
+from services.processor.applications.video_views.view.progress.timeline import events_of
 from services.processor.applications.video_views.view.state import (
     ViewState,
     clock_offset_ms,
@@ -242,7 +243,7 @@ def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
             playhead_ms=playhead_ms if playhead_ms > 0 else None,
             bitrate_bps=bitrate_bps or None,
         )
-        for at_ms, code, playhead_ms, bitrate_bps in progress.timeline
+        for at_ms, code, playhead_ms, bitrate_bps in events_of(progress.timeline)
     ]
 
 

@@ -108,8 +108,8 @@ def may_grow(view: ViewState, taken: StepTaken, next_step: Step) -> bool:
     """Whether the step may have made the view larger: most steps only change numbers, which have their places already."""
     if not taken.is_new:
         return False
-    grows = taken.dimensions_changed or view.order.has_gaps or next_step.failure is not None
-    return bool(grows or next_step.state or next_step.ad or view.folded.recent)
+    grows = taken.dimensions_changed or next_step.state or next_step.ad or next_step.failure is not None
+    return bool(grows or view.folded.recent or view.order.has_gaps)
 
 
 def bound(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> None:

@@ -38,7 +38,10 @@ def take_time(progress: Progress, next_step: Step) -> Step:
         _take_delay(progress, next_step)
         in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
         if progress.at_ms:
-            _pass(progress, in_place, elapsed_ms)
+            if progress.playing_at_ms:
+                _integrate(progress, elapsed_ms)
+            else:
+                _pass(progress, in_place, elapsed_ms)
         progress.at_ms = in_place.at_ms
         clock.note(of_view, next_step, in_place.at_ms)
         if next_step.is_heartbeat and progress.unjudged:
@@ -120,9 +123,9 @@ def _elapsed_to(progress: Progress, next_step: Step) -> Elapsed:
 
 
 def _pass(progress: Progress, next_step: Step, elapsed_ms: int) -> None:
-    """Integrates the time up to a timed step, of which the playhead may show that the view has played in its last part."""
+    """As `_integrate`, of a view that has not played: the playhead may show that it has in the last part of the time."""
     advanced_ms = 0
-    if not progress.playing_at_ms and not (progress.ads and progress.ads.state):
+    if not (progress.ads and progress.ads.state):
         advanced_ms = min(started.advanced_ms(progress.started, next_step, progress.state), elapsed_ms)
     _integrate(progress, elapsed_ms - advanced_ms)
     if advanced_ms:

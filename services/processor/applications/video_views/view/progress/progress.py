@@ -11,6 +11,7 @@ from services.processor.applications.video_views.view.progress.ads import Ads
 from services.processor.applications.video_views.view.progress.delivery import Requests, Scale
 from services.processor.applications.video_views.view.progress.errors import Errors
 from services.processor.applications.video_views.view.progress.started import Started
+from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, count_of, with_event
 from services.processor.applications.video_views.view.timing.clock import Clock
 from services.processor.applications.video_views.view.timing.silence import Unjudged
 
@@ -62,8 +63,8 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     ads: Ads | None = None
     scale: Scale | None = None
     cdn_trace: list[str] = []
-    #: [client time, code, playhead, bitrate], at most `TIMELINE_EVENTS_MAX`.
-    timeline: list[list[int]] = []
+    #: At most `TIMELINE_EVENTS_MAX` events.
+    timeline: msgspec.Raw = NO_EVENTS
     #: Stalls that the client reported one by one: their number and sum.
     stalls_reported: int = 0
     stalls_reported_ms: int = 0
@@ -83,9 +84,10 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
 
 def note(progress: Progress, next_step: Step, code: int, at_ms: int | None = None) -> None:
     """Notes an event of the timeline, at its step's time or another one."""
-    if len(progress.timeline) < TIMELINE_EVENTS_MAX:
+    timeline = progress.timeline
+    if count_of(timeline) < TIMELINE_EVENTS_MAX:
         at_ms = next_step.at_ms if at_ms is None else at_ms
-        progress.timeline.append([at_ms, code, next_step.playhead or 0, progress.bitrate_bps])
+        progress.timeline = with_event(timeline, at_ms, code, next_step.playhead or 0, progress.bitrate_bps)
 
 
 def note_least(least: dict[str, int], counters: dict[str, int]) -> None:
