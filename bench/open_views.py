@@ -18,7 +18,7 @@ from deploy.local.ports import free_port
 from deploy.local.process import Child, wait_until
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import MemoryStore

@@ -19,7 +19,7 @@ from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.stores import VIEWS
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.applications.video_views.view.order.by_number import ByNumber
 from services.processor.applications.video_views.view.progress.progress import Progress
 from services.processor.applications.video_views.view.state import new_view

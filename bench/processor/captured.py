@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from bench.fold.inputs import INPUTS, Input
 from bench.processor.beacons import Loaded, produce, producer
 from services.processor.applications.video_views import app as video_views
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import MemoryStore

@@ -21,7 +21,7 @@ BUILD = compiled.choose(os.environ)
 from bench.processor import reduced  # noqa: E402
 from bench.processor.systems import FINISH_CLEAN_MS  # noqa: E402
 from services.processor.applications.video_views import app as video_views  # noqa: E402
-from services.processor.applications.video_views.view.finish import FinishRules  # noqa: E402
+from services.processor.applications.video_views.view.finish_rules import FinishRules  # noqa: E402
 from services.processor.engine.application.application import Application  # noqa: E402
 from services.processor.program import SWITCH_SECONDS  # noqa: E402
 from services.processor.runtime.plan import Plan  # noqa: E402

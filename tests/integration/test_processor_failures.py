@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.state.rows import META_KEY, Meta, pack
 from services.processor.runtime.kafka.clients import partition_producer

@@ -10,7 +10,7 @@ import pytest
 
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.stores import CLOSED_VIEWS
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import Meta, pack

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.runtime.kafka import end_offsets
 from services.processor.runtime.kafka.end_offsets import End, Ends
 from shared.partitioning import partition_of, view_key

@@ -10,7 +10,7 @@ import msgspec
 
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.schemas.view import View

@@ -7,7 +7,7 @@ from typing import Final
 
 from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from shared.topics import PRESENCE
 from tests.chaos.faults import LONG_RUN_SECONDS, SLOTS_MAX
 from tests.chaos.production.disturbed import Disturbed, library

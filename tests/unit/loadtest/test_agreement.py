@@ -13,7 +13,7 @@ from services.collector.intake.cmcd import cmcd as cmcd_intake
 from services.collector.intake.mux import mux as mux_intake
 from services.collector.intake.post import Post, Rules
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key

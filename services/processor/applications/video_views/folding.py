@@ -4,8 +4,7 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.sources import to_step
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.live.board import STORE as LIVE_ROWS
-from services.processor.applications.video_views.live.board import LiveRow
+from services.processor.applications.video_views.live.rows import LIVE_ROWS, LiveRow
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.sessions import Sessions
 from services.processor.applications.video_views.shelf import SEPARATOR
@@ -40,7 +39,7 @@ class VideoViews:
         self._dimensions = stores.dimensions
         self._live = stores.live
         self._gauges = stores.gauges
-        self._put_view = stores.put_view
+        self._rules = stores.rules
 
     def fold(self, record: Record) -> None:
         """Folds one beacon. Raises `Undecodable` if it is no beacon, or of another client than the rest of its view."""
@@ -52,7 +51,7 @@ class VideoViews:
             raise Undecodable("the view id has a character NUL")
         beacon = codec.BEACON.decode(record.value)
         next_step = to_step(beacon)
-        if SOURCES[beacon.source].has_plays:
+        if beacon.source == SESSION_SOURCE:
             self._sessions.fold(record, key, beacon, next_step)
         else:
             self._fold_into_view(record, key, beacon, next_step)
@@ -84,7 +83,7 @@ class VideoViews:
         else:
             view.duplicate_count += 1
             board.duplicates += 1
-        self._put_view(key, view)
+        self._views.put_by(key, view, due_of(view, self._rules))
 
     def _is_closed(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> bool:
         """Whether the beacon belongs to a view that has closed: then it is counted, as late or as a duplicate."""

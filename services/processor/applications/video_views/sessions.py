@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES
-from services.processor.applications.video_views.live.board import LiveRow
+from services.processor.applications.video_views.live.rows import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
 from services.processor.applications.video_views.plays.place import carry, close, has_come, place
 from services.processor.applications.video_views.plays.session import Placed, Play, Session

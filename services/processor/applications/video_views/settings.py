@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 import pydantic
 
 from services.processor.applications.video_views.row.scores import GoodRules
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from shared.schemas.live import DIMENSIONS
 from shared.settings import SettingsGroup
 

@@ -4,10 +4,12 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.video_views.live.board import LiveBoard, LiveRow
+from services.processor.applications.video_views.live.board import LiveBoard
 from services.processor.applications.video_views.live.gauges import Gauges
+from services.processor.applications.video_views.live.rows import LiveRow
 from services.processor.applications.video_views.plays.session import Session
-from services.processor.applications.video_views.view.finish import FinishRules, due_ms
+from services.processor.applications.video_views.view.finish import due_ms
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.applications.video_views.view.order.seen import Closed
 from services.processor.applications.video_views.view.state import ViewState
 from services.processor.engine.application.application import Context, Store, StoreSpec

@@ -21,7 +21,7 @@ from loadtest.truth import SimulatedBeacon, row
 from loadtest.wire import short_key
 from services.collector.intake.post import Rules
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from tests.unit.collector.http.serving import Served

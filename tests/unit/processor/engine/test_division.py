@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.live import board, cohorts
+from services.processor.applications.video_views.live.rows import COHORTS, LIVE_ROWS
 from services.processor.applications.video_views.stores import VIEWS
 from services.processor.engine.application.application import Application
 from services.processor.engine.core.core import Core
@@ -139,7 +139,7 @@ def home_of(row_key: bytes, partitions: int) -> int:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_row_is_at_its_keys_partition_once_and_as_it_was(partitions: int, seed: int) -> None:
     run, _ = begun(seed)
-    sums = {board.STORE.id, cohorts.STORE.id}
+    sums = {LIVE_ROWS.id, COHORTS.id}
     before = {key: row for key, row in run.rows.items() if key[0] not in sums}
     _, runs = divided(run, partitions)
     after: dict[bytes, bytes] = {}
@@ -160,10 +160,8 @@ def test_what_is_counted_of_views_moves_with_them(seed: int) -> None:
     found, runs = divided(run, 16)
     for number, part in runs.items():
         views = [VIEWS.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == VIEWS.id]
-        lives = [board.STORE.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == board.STORE.id]
-        cohort_rows = [
-            cohorts.STORE.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == cohorts.STORE.id
-        ]
+        lives = [LIVE_ROWS.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == LIVE_ROWS.id]
+        cohort_rows = [COHORTS.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == COHORTS.id]
         is_open = sum(view.shown.is_open for view in views)
         viewers = sum(view.shown.viewer > 0 for view in views)
         bitrate = sum(view.shown.bitrate_bps for view in views)
@@ -179,7 +177,7 @@ def test_what_is_counted_of_views_moves_with_them(seed: int) -> None:
         not live.beacons
         for number, part in runs.items()
         if number != PARTITION
-        for live in (board.STORE.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == board.STORE.id)
+        for live in (LIVE_ROWS.decode(unpack(row)[2]) for key, row in part.rows.items() if key[0] == LIVE_ROWS.id)
     )
 
 

@@ -2,53 +2,13 @@
 
 from typing import Any, Final
 
-import msgspec
-
-from services.processor.applications.video_views.live.cohorts import CohortRow, Cohorts
+from services.processor.applications.video_views.live.cohorts import Cohorts
+from services.processor.applications.video_views.live.rows import LIVE_ROWS, CohortRow, LiveRow
 from services.processor.applications.video_views.live.slicing import FIELDS, slices_of
-from services.processor.engine.application.application import Context, Store, StoreSpec
+from services.processor.engine.application.application import Context, Store
 from shared.codec import LIVE as LIVE_CODEC
 from shared.schemas.live import BUCKET_MS, IDLE_MS, SCHEMA_VERSION, Live
 from shared.topics import LIVE
-
-
-class LiveRow(msgspec.Struct, array_like=True, gc=False):
-    """The counts of one customer in the open bucket; fields as in `shared.schemas.live.Live`."""
-
-    bucket_ms: int
-    active_ms: int
-    viewers_now: int = 0
-    rebuffering_now: int = 0
-    open_now: int = 0
-    bitrate_bps_now: int = 0
-    bitrate_viewers_now: int = 0
-    beacons: int = 0
-    duplicates: int = 0
-    dropped: int = 0
-    late: int = 0
-    views_started: int = 0
-    views_finished: int = 0
-    views_revised: int = 0
-    playback_failures: int = 0
-    startup_failures: int = 0
-    exits_before_start: int = 0
-    #: Slices of version 0.1.0. Not read: their views count as of no cohort until they change.
-    former_slices: dict[str, Any] = {}
-    startups: int = 0
-    startup_ms: int = 0
-    failures: int = 0
-    #: Rows of its cohorts.
-    cohorts: int = 0
-    customer_id: str = ""
-    finished_watch_ms: int = 0
-    finished_rebuffer_ms: int = 0
-    finished_rated: int = 0
-    finished_bad: int = 0
-
-
-STORE: Final = StoreSpec(
-    name="live", id=3, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(LiveRow).decode
-)
 
 
 class LiveBoard:
@@ -57,7 +17,7 @@ class LiveBoard:
     def __init__(self, context: Context, dimensions: tuple[str, ...]) -> None:
         self._context = context
         self._dimensions = dimensions
-        self._rows: Store[LiveRow] = context.store(STORE)
+        self._rows: Store[LiveRow] = context.store(LIVE_ROWS)
         self._cohorts = Cohorts(context, dimensions)
         #: Whether a name is of the present dimensions.
         self.is_cohort = self._cohorts.is_name

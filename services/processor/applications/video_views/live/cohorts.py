@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from services.processor.applications.video_views.live.rows import COHORTS, CohortRow
 from services.processor.applications.video_views.live.slicing import FIELDS
-from services.processor.engine.application.application import Context, MapSpec, RowMap
+from services.processor.engine.application.application import Context, RowMap
 from shared.schemas.live import IDLE_MS, OTHER, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
 
 #: Cohorts of one customer on one partition. Views beyond them count in a coarser one.
@@ -24,43 +25,10 @@ _FINEST_FIRST: Final = (
 )
 
 
-class CohortRow(msgspec.Struct, array_like=True, gc=False):
-    """The figures of one cohort: after the first two, `FIELDS` in their order."""
-
-    #: The bucket that the counts are of: in any other they are 0.
-    bucket_ms: int
-    active_ms: int
-    viewers_now: int = 0
-    rebuffering_now: int = 0
-    bitrate_bps_now: int = 0
-    bitrate_viewers_now: int = 0
-    views_finished: int = 0
-    playback_failures: int = 0
-    startup_failures: int = 0
-    exits_before_start: int = 0
-    views_started: int = 0
-    startups: int = 0
-    startup_ms: int = 0
-    failures: int = 0
-    finished_watch_ms: int = 0
-    finished_rebuffer_ms: int = 0
-    finished_rated: int = 0
-    finished_bad: int = 0
-
-
 #: Gauges come first.
 _GAUGES: Final = 4
 _COUNTS: Final = FIELDS[_GAUGES:]
 _NO_COUNTS: Final = (0,) * len(_COUNTS)
-
-#: The owner is the customer's key.
-STORE: Final = MapSpec(
-    name="cohorts",
-    id=6,
-    encode=msgspec.msgpack.encode,
-    decode=msgspec.msgpack.Decoder(CohortRow).decode,
-    goes_with="live",
-)
 
 
 class Cohorts:
@@ -68,7 +36,7 @@ class Cohorts:
 
     def __init__(self, context: Context, dimensions: tuple[str, ...]) -> None:
         self._dimensions = dimensions
-        self._rows: RowMap[CohortRow] = context.map(STORE)
+        self._rows: RowMap[CohortRow] = context.map(COHORTS)
         #: Names begin with it. Those of other dimensions, from before a change of settings, have another.
         self._prefix = f"{PAIR_SEPARATOR}{zlib.crc32(','.join(dimensions).encode()):08x}"
         by_fineness = [name for name in _FINEST_FIRST if name in dimensions]

@@ -8,17 +8,15 @@ from typing import Final
 
 import msgspec
 
-from services.processor.applications.video_views.live import board, cohorts
-from services.processor.applications.video_views.live.board import LiveRow
-from services.processor.applications.video_views.live.cohorts import CohortRow
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS, REBUFFERING
+from services.processor.applications.video_views.live.rows import COHORTS, LIVE_ROWS, CohortRow, LiveRow
 from services.processor.applications.video_views.view.state import Shown, ViewState
 from services.processor.engine.application.growth import RowBytes, SumsDivided
 from services.processor.engine.state.rows import pack, unpack
 from services.processor.engine.state.store_spec import StoreSpec
 from shared.schemas.live import BUCKET_MS
 
-SUMS: Final = frozenset({board.STORE.id, cohorts.STORE.id})
+SUMS: Final = frozenset({LIVE_ROWS.id, COHORTS.id})
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
 
 
@@ -84,13 +82,13 @@ class _Board:
         self._deadlines: dict[bytes, int] = {}
         for key, row in sums.items():
             deadline_ms, _, payload = unpack(row)
-            if key[0] == board.STORE.id:
-                self.live[key[1:]] = board.STORE.decode(payload)
+            if key[0] == LIVE_ROWS.id:
+                self.live[key[1:]] = LIVE_ROWS.decode(payload)
                 self._deadlines[key[1:]] = deadline_ms
             else:
-                owner = cohorts.STORE.record_key_of(key[1:])
-                name = key[len(cohorts.STORE.row_key(owner, b"")) :]
-                self.cohorts[owner, name] = cohorts.STORE.decode(payload)
+                owner = COHORTS.record_key_of(key[1:])
+                name = key[len(COHORTS.row_key(owner, b"")) :]
+                self.cohorts[owner, name] = COHORTS.decode(payload)
 
     def customer(self, customer: bytes, like: LiveRow) -> LiveRow:
         """The customer's row, with the bucket of another."""
@@ -112,14 +110,12 @@ class _Board:
     def encoded(self) -> dict[bytes, bytes]:
         """Its rows as they are stored."""
         rows = {
-            _row_key(board.STORE, customer): pack(
-                self._deadlines[customer], board.STORE.encode(row), board.STORE.format
-            )
+            _row_key(LIVE_ROWS, customer): pack(self._deadlines[customer], LIVE_ROWS.encode(row), LIVE_ROWS.format)
             for customer, row in self.live.items()
         }
         for (customer, name), cohort in self.cohorts.items():
-            key = cohorts.STORE.row_key(customer, name)
-            rows[key] = pack(0, cohorts.STORE.encode(cohort), cohorts.STORE.format)
+            key = COHORTS.row_key(customer, name)
+            rows[key] = pack(0, COHORTS.encode(cohort), COHORTS.format)
         return rows
 
 

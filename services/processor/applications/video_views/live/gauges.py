@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.live.board import LiveBoard, LiveRow
-from services.processor.applications.video_views.live.cohorts import CohortRow
+from services.processor.applications.video_views.live.board import LiveBoard
+from services.processor.applications.video_views.live.rows import CohortRow, LiveRow
 from services.processor.applications.video_views.row.startup import startup_ms_of
 from services.processor.applications.video_views.view.dimensions import stated
 from services.processor.applications.video_views.view.finish import has_begun

@@ -18,7 +18,8 @@ from services.processor.applications.video_views.plays.arrangement import (
 )
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.folded import DUPLICATE, know_delay, newest_step
+from services.processor.applications.video_views.view.folded import know_delay, newest_step
+from services.processor.applications.video_views.view.folded_state import DUPLICATE
 from services.processor.applications.video_views.view.order.by_number import Place, place_of, sent_ms
 from services.processor.applications.video_views.view.order.seen import Closed, add_key, has_number, numbered_key_of
 from services.processor.applications.video_views.view.order.set_back import (

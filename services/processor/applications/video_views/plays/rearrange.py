@@ -16,7 +16,8 @@ from services.processor.applications.video_views.plays.arrangement import (
     reports_later,
 )
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.folded import NEW_WITH_DIMENSIONS, recent_steps, take_late
+from services.processor.applications.video_views.view.folded import recent_steps, take_late
+from services.processor.applications.video_views.view.folded_state import NEW_WITH_DIMENSIONS
 from services.processor.applications.video_views.view.order.by_number import Place, place_of
 from services.processor.applications.video_views.view.order.seen import add_key, numbered_key_of
 from services.processor.applications.video_views.view.order.set_back import all_shifted, found_in

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from services.processor.applications.video_views.view.folded import StepTaken
+from services.processor.applications.video_views.view.folded_state import StepTaken
 from services.processor.applications.video_views.view.order.by_number import Place
 from services.processor.applications.video_views.view.order.set_back import SetBack
 from services.processor.applications.video_views.view.state import ViewState

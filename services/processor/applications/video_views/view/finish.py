@@ -1,17 +1,15 @@
 """When a view is over: by its end, or by silence, on the partition's clock. Times in ms."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from services.processor.applications.video_views.beacons import step
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.applications.video_views.view.progress.errors import has_failed
 from services.processor.applications.video_views.view.progress.progress import Progress, last_seen
 from services.processor.applications.video_views.view.state import ViewState
 from shared.schemas.view import EndReason
 
-_SECOND_MS = 1_000
-_MINUTE_MS = 60 * _SECOND_MS
-_HOUR_MS = 60 * _MINUTE_MS
+_MINUTE_MS: Final = 60_000
 
 #: Rebuffering in all after which a view that ends in it ended for that reason; mux-embed gives up then, too.
 LONG_REBUFFER_MS: Final = 5 * _MINUTE_MS
@@ -19,28 +17,6 @@ LONG_REBUFFER_MS: Final = 5 * _MINUTE_MS
 
 #: States after which little can come.
 _IS_OVER: Final = frozenset({step.ENDED, step.FAILED})
-
-
-@dataclass(frozen=True)
-class FinishRules:
-    """How long after its last beacon a view finishes, and how long it is remembered after that."""
-
-    #: After the player was closed: the second of its two closing requests may still come.
-    clean_ms: int = _MINUTE_MS
-    #: After the video's end, or a fatal error, if the player was not closed.
-    ended_ms: int = 5 * _MINUTE_MS
-    #: While beacons should come: starting, playing, rebuffering, seeking.
-    silent_ms: int = 5 * _MINUTE_MS
-    #: While silence is normal: paused, or not begun yet.
-    paused_ms: int = _HOUR_MS
-    #: While a view goes on, its row is written each time that this has passed since its first beacon.
-    view_max_ms: int = 24 * _HOUR_MS
-    #: After the finish a beacon still reopens the view for this long ...
-    lateness_ms: int = _HOUR_MS
-    #: ... and then it is known as closed for this long.
-    closed_ms: int = 24 * _HOUR_MS
-    #: The live gauges stop counting a view without beacons after this time (the slowest heartbeat is 30 s).
-    live_silence_ms: int = 75 * _SECOND_MS
 
 
 def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:

@@ -6,13 +6,14 @@ follows from the set of beacons alone, so of the copies of a beacon the one that
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Step
 from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
+from services.processor.applications.video_views.view.folded_state import DUPLICATE, Folded, StepTaken
 from services.processor.applications.video_views.view.progress import started
 from services.processor.applications.video_views.view.progress.fold import fold
 from services.processor.applications.video_views.view.progress.progress import (
@@ -20,46 +21,10 @@ from services.processor.applications.video_views.view.progress.progress import (
     copied,
     note_least,
 )
-from services.processor.applications.video_views.view.timing.clock import Clock, First, is_nearer_copy
+from services.processor.applications.video_views.view.timing.clock import is_nearer_copy
+from services.processor.applications.video_views.view.timing.clock_state import Clock, First
 from services.processor.applications.video_views.view.timing.delay import is_near, usual_ms
 from services.processor.applications.video_views.view.timing.elapsed import depends_on_receipt
-
-
-class Folded(msgspec.Struct, array_like=True, gc=False):
-    """What the folded steps amount to. Where the newest are kept, `progress` is `settled` and then `recent`."""
-
-    progress: Progress = msgspec.field(default_factory=Progress)
-    #: Whether the newest steps are kept: always, if the client's steps can move; else from the first clock step on.
-    keeps: bool = False
-    #: Packed, as the row stores them: they are written with every change of the view, and read only where the order changes.
-    recent: list[msgspec.Raw] = []
-    settled: Progress | None = None
-    settled_dimensions: dict[str, Any] = {}
-    #: The smallest clock offset of the steps that are not in `recent`, and of the copies of any.
-    settled_offset_ms: int | None = None
-    #: It grew too large: its dimensions stay as they are, and `settled_dimensions` is empty.
-    is_full: bool = False
-    #: The delay of the first timed step is the usual one, as the plays before it show.
-    is_usual_at_first: bool = False
-
-
-class StepTaken(NamedTuple):
-    """What became of a step."""
-
-    is_new: bool
-    #: Whether the dimensions of the view changed.
-    dimensions_changed: bool
-    #: It is a duplicate that counts instead of the step that came before: the row changes.
-    is_nearer: bool = False
-    #: It came too late to be put in its place.
-    is_late: bool = False
-
-
-#: A step that came before and changes nothing.
-DUPLICATE: Final = StepTaken(is_new=False, dimensions_changed=False)
-#: A step that came for the first time; one with which the dimensions changed.
-NEW: Final = StepTaken(is_new=True, dimensions_changed=False)
-NEW_WITH_DIMENSIONS: Final = StepTaken(is_new=True, dimensions_changed=True)
 
 
 def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:

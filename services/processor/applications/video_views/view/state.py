@@ -8,7 +8,7 @@ from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES, VIEW_BYTES_MAX
 from services.processor.applications.video_views.view import folded as of_folded
 from services.processor.applications.video_views.view.dimensions import merge
-from services.processor.applications.video_views.view.folded import Folded, StepTaken
+from services.processor.applications.video_views.view.folded_state import Folded, StepTaken
 from services.processor.applications.video_views.view.order.by_number import ByNumber
 from services.processor.applications.video_views.view.order.by_time import ByTime
 from services.processor.applications.video_views.view.order.seen import Closed

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import msgspec
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.live.board import LiveRow
-from services.processor.applications.video_views.live.cohorts import CohortRow
+from services.processor.applications.video_views.live.rows import CohortRow, LiveRow
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.stores import Dimensions
 from services.processor.applications.video_views.view.folded import newest_step, recent_steps

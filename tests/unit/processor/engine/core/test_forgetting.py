@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from services.processor.applications.video_views.app import application as video_views
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared.codec import BEACON, VIEW

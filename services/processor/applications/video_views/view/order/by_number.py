@@ -17,10 +17,6 @@ from services.processor.applications.video_views.bounds import (
     RECENT_STEPS_MAX,
 )
 from services.processor.applications.video_views.view.folded import (
-    NEW,
-    NEW_WITH_DIMENSIONS,
-    Folded,
-    StepTaken,
     apply,
     back_to_settled,
     bytes_of,
@@ -30,6 +26,7 @@ from services.processor.applications.video_views.view.folded import (
     take_copy,
     take_late,
 )
+from services.processor.applications.video_views.view.folded_state import NEW, NEW_WITH_DIMENSIONS, Folded, StepTaken
 from services.processor.applications.video_views.view.order.seen import (
     Ranges,
     count_of,

@@ -12,10 +12,6 @@ import msgspec
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import KEYS_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.folded import (
-    NEW,
-    NEW_WITH_DIMENSIONS,
-    Folded,
-    StepTaken,
     apply,
     fold_again,
     newest_step,
@@ -26,6 +22,7 @@ from services.processor.applications.video_views.view.folded import (
     take_copy,
     take_late,
 )
+from services.processor.applications.video_views.view.folded_state import NEW, NEW_WITH_DIMENSIONS, Folded, StepTaken
 from services.processor.applications.video_views.view.order.seen import Ranges, add_key, add_number, count_of, key_of
 from services.processor.applications.video_views.view.order.set_back import (
     SetBack,

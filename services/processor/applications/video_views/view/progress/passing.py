@@ -9,8 +9,9 @@ from services.processor.applications.video_views.view.progress.progress import P
 from services.processor.applications.video_views.view.timing import clock, delay, elapsed
 from services.processor.applications.video_views.view.timing.clock import RATE_MS_MIN
 from services.processor.applications.video_views.view.timing.delay import DENIED_MS
-from services.processor.applications.video_views.view.timing.elapsed import ORDINARY_MS, STEP_MS_MIN, Between, Elapsed
+from services.processor.applications.video_views.view.timing.elapsed import ORDINARY_MS, STEP_MS_MIN
 from services.processor.applications.video_views.view.timing.silence import UNJUDGED_MAX, Unjudged, known_limit_ms
+from services.processor.applications.video_views.view.timing.witnesses import Between, Elapsed
 from shared.schemas.view import INTEGRAL_MAX
 
 _WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})

@@ -12,7 +12,7 @@ from services.processor.applications.video_views.view.progress.delivery import R
 from services.processor.applications.video_views.view.progress.errors import Errors
 from services.processor.applications.video_views.view.progress.started import Started
 from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, count_of, with_event
-from services.processor.applications.video_views.view.timing.clock import Clock
+from services.processor.applications.video_views.view.timing.clock_state import Clock
 from services.processor.applications.video_views.view.timing.silence import Unjudged
 
 #: Codes of the timeline beside the states (step.STARTING ...).

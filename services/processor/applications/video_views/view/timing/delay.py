@@ -3,7 +3,8 @@
 from typing import Final
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.timing.clock import Clock, Latest, Level, note_gap
+from services.processor.applications.video_views.view.timing.clock import note_gap
+from services.processor.applications.video_views.view.timing.clock_state import Clock, Latest, Level
 
 #: No request of a live connection takes longer: what the server's clock denies or adds is a step of the client's from here on.
 DENIED_MS: Final = 30_000

@@ -3,12 +3,13 @@
 Times are ms.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import STEP_MS_MAX
 from services.processor.applications.video_views.view.timing import clock as of_clock
-from services.processor.applications.video_views.view.timing.clock import RATE_MAX, RATE_MS_MIN, Clock
+from services.processor.applications.video_views.view.timing.clock import RATE_MAX, RATE_MS_MIN
+from services.processor.applications.video_views.view.timing.clock_state import Clock
 from services.processor.applications.video_views.view.timing.delay import (
     DENIED_MS,
     is_known,
@@ -17,6 +18,7 @@ from services.processor.applications.video_views.view.timing.delay import (
     usual_ms,
 )
 from services.processor.applications.video_views.view.timing.silence import SILENCE_MS_MIN, limit_ms
+from services.processor.applications.video_views.view.timing.witnesses import Between, Elapsed, Times
 from shared.schemas.view import NUMBER_MAX
 
 #: A difference of client times up to this is believed, if the delay is the usual one to within `STEP_MS_MIN`.
@@ -34,36 +36,6 @@ EARLY_MS_MAX: Final = 2_000
 NEAR_STEP_MS_MIN: Final = 5_000
 #: A part of a silence that the playhead does not witness is no gap up to this.
 UNWITNESSED_MS_MAX: Final = 10_000
-
-
-class Elapsed(NamedTuple):
-    """The time between two timed beacons."""
-
-    elapsed_ms: int
-    gap_ms: int = 0
-    is_step: bool = False
-    #: A silence that may turn out to hold a gap, and that gap; 0: none.
-    quiet_ms: int = 0
-    later_gap_ms: int = 0
-    #: The server's clock alone says so: it is too long by as much as the request was slow.
-    by_server: bool = False
-
-
-class Times(NamedTuple):
-    """The time between two timed beacons by each witness: client, server, playhead, and the playhead at its rate."""
-
-    client_ms: int
-    server_ms: int
-    shown_ms: int | None
-    played_ms: int | None
-
-
-class Between(NamedTuple):
-    """The state between two timed beacons: whether it plays, waits to play, and counts at all."""
-
-    is_playing: bool
-    is_waiting: bool
-    is_counting: bool
 
 
 def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:

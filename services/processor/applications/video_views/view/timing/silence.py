@@ -9,9 +9,9 @@ from services.processor.applications.video_views.bounds import HEARTBEAT_INTERVA
 from services.processor.applications.video_views.view.timing.clock import (
     SIGNS_MIN,
     UNKNOWN_SILENCE_MS,
-    Clock,
     interval_ms,
 )
+from services.processor.applications.video_views.view.timing.clock_state import Clock
 
 #: Silences up to this are no gap: browsers delay the timers of hidden pages to one a minute.
 SILENCE_MS_MIN: Final = 90_000

@@ -6,8 +6,8 @@ import msgspec
 
 from services.dashboard.live.slices import slices_of
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.live import board
 from services.processor.applications.video_views.live.cohorts import COHORTS_MAX
+from services.processor.applications.video_views.live.rows import LIVE_ROWS
 from services.processor.engine.driver import Driver
 from shared import codec
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
@@ -196,7 +196,7 @@ def test_a_failure_is_taken_back_if_playback_goes_on(drive: Drive) -> None:
 
 def test_slices_of_a_former_release_and_of_other_dimensions_do_no_harm() -> None:
     former = [5_000, 6_000, 3, 1, 4, 7, 1, *[0] * 10, {"cdn=x": [6_000, 3]}]
-    row = board.STORE.decode(msgspec.msgpack.encode(former))
+    row = LIVE_ROWS.decode(msgspec.msgpack.encode(former))
     assert (row.viewers_now, row.open_now, row.startups, row.cohorts) == (3, 4, 0, 0)
     driver = Driver(application(RULES, live_dimensions=("cdn",)))
     pipe(driver, mux(1, "viewstart", 10, video_cdn="x"))

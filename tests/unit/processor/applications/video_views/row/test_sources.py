@@ -10,7 +10,7 @@ import pytest
 
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.beacons.native_epas import NATIVE_TEXTS
-from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
