@@ -1,5 +1,6 @@
 """Keeps the live gauges' idea of each view current: started, open, watching, rebuffering, failed, and in which cohort."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
@@ -148,14 +149,23 @@ class Gauges:
         shown = view.shown
         if viewer == shown.viewer and bitrate_bps == shown.bitrate_bps and named == shown.slices:
             return
-        for counts in self._both(row, shown.slices):
-            counts.viewers_now -= shown.viewer > 0
-            counts.rebuffering_now -= shown.viewer == REBUFFERING
-            counts.bitrate_bps_now -= shown.bitrate_bps
-            counts.bitrate_viewers_now -= shown.bitrate_bps > 0
-        for counts in self._both(row, named):
-            counts.viewers_now += viewer > 0
-            counts.rebuffering_now += viewer == REBUFFERING
-            counts.bitrate_bps_now += bitrate_bps
-            counts.bitrate_viewers_now += bitrate_bps > 0
+        before, after = _part(shown.viewer, shown.bitrate_bps), _part(viewer, bitrate_bps)
+        if named == shown.slices:
+            self._add(row, named, [new - old for new, old in zip(after, before, strict=True)])
+        else:
+            self._add(row, shown.slices, [-old for old in before])
+            self._add(row, named, after)
         shown.viewer, shown.bitrate_bps, shown.slices = viewer, bitrate_bps, named
+
+    def _add(self, row: LiveRow, named: list[str], part: Sequence[int]) -> None:
+        viewers, stalled, bitrate_bps, rated = part
+        for counts in self._both(row, named):
+            counts.viewers_now += viewers
+            counts.rebuffering_now += stalled
+            counts.bitrate_bps_now += bitrate_bps
+            counts.bitrate_viewers_now += rated
+
+
+def _part(viewer: int, bitrate_bps: int) -> Sequence[int]:
+    """What a view adds to the gauges of its customer and cohort, as `_add` takes it."""
+    return (viewer > 0, viewer == REBUFFERING, bitrate_bps, bitrate_bps > 0)

@@ -6,12 +6,12 @@ import msgspec
 
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Failure, Step
-from services.processor.applications.video_views.bounds import STEP_MS_MAX, TIMELINE_EVENTS_MAX
+from services.processor.applications.video_views.bounds import STEP_MS_MAX
 from services.processor.applications.video_views.view.progress.ads import Ads
 from services.processor.applications.video_views.view.progress.delivery import Requests, Scale
 from services.processor.applications.video_views.view.progress.errors import Errors
 from services.processor.applications.video_views.view.progress.started import Started
-from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, count_of, with_event
+from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, with_event
 from services.processor.applications.video_views.view.timing.clock_state import Clock
 from services.processor.applications.video_views.view.timing.silence import Unjudged
 
@@ -63,7 +63,7 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     ads: Ads | None = None
     scale: Scale | None = None
     cdn_trace: list[str] = []
-    #: At most `TIMELINE_EVENTS_MAX` events.
+    #: Packed: see `timeline`.
     timeline: msgspec.Raw = NO_EVENTS
     #: Stalls that the client reported one by one: their number and sum.
     stalls_reported: int = 0
@@ -84,10 +84,8 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
 
 def note(progress: Progress, next_step: Step, code: int, at_ms: int | None = None) -> None:
     """Notes an event of the timeline, at its step's time or another one."""
-    timeline = progress.timeline
-    if count_of(timeline) < TIMELINE_EVENTS_MAX:
-        at_ms = next_step.at_ms if at_ms is None else at_ms
-        progress.timeline = with_event(timeline, at_ms, code, next_step.playhead or 0, progress.bitrate_bps)
+    at_ms = next_step.at_ms if at_ms is None else at_ms
+    progress.timeline = with_event(progress.timeline, at_ms, code, next_step.playhead or 0, progress.bitrate_bps)
 
 
 def note_least(least: dict[str, int], counters: dict[str, int]) -> None:

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
+
 #: No events: a MessagePack array without items.
 NO_EVENTS: Final = msgspec.Raw(b"\x90")
 #: The first byte of an array of 16 to 65,535 items, whose number follows in two bytes; of a smaller one it holds the number
@@ -14,22 +16,21 @@ NO_EVENTS: Final = msgspec.Raw(b"\x90")
 _ARRAY_16: Final = 0xDC
 _FIX_ARRAY: Final = 0x90
 _FIX_ARRAY_MAX: Final = 15
+_encode: Final = msgspec.msgpack.Encoder().encode
 #: Client time, code, playhead and bitrate of an event.
 _decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, int, int]]).decode
 
 
-def count_of(timeline: msgspec.Raw) -> int:
-    """How many events it has, at most 65,535."""
-    packed = memoryview(timeline)
-    return int.from_bytes(packed[1:3], "big") if packed[0] == _ARRAY_16 else packed[0] & _FIX_ARRAY_MAX
-
-
 def with_event(timeline: msgspec.Raw, at_ms: int, code: int, playhead_ms: int, bitrate_bps: int) -> msgspec.Raw:
-    """The timeline with one more event, in the same bytes as if all were packed together."""
-    packed, count = memoryview(timeline), count_of(timeline) + 1
-    header = bytes([_FIX_ARRAY | count]) if count <= _FIX_ARRAY_MAX else bytes([_ARRAY_16]) + count.to_bytes(2, "big")
-    events = packed[3:] if packed[0] == _ARRAY_16 else packed[1:]
-    return msgspec.Raw(b"".join((header, events, msgspec.msgpack.encode((at_ms, code, playhead_ms, bitrate_bps)))))
+    """The timeline with one more event, in the same bytes as if all were packed together; at most `TIMELINE_EVENTS_MAX`."""
+    packed = memoryview(timeline)
+    is_long = packed[0] == _ARRAY_16
+    count = (packed[1] << 8 | packed[2] if is_long else packed[0] & _FIX_ARRAY_MAX) + 1
+    if count > TIMELINE_EVENTS_MAX:
+        return timeline
+    header = (_FIX_ARRAY | count,) if count <= _FIX_ARRAY_MAX else (_ARRAY_16, count >> 8, count & 0xFF)
+    event = _encode((at_ms, code, playhead_ms, bitrate_bps))
+    return msgspec.Raw(b"".join((bytes(header), packed[3 if is_long else 1 :], event)))
 
 
 def events_of(timeline: msgspec.Raw) -> list[tuple[int, int, int, int]]:

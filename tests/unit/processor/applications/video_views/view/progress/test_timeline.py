@@ -7,7 +7,6 @@ from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, 
 from services.processor.applications.video_views.view.progress.progress import Progress, copied
 from services.processor.applications.video_views.view.progress.timeline import (
     NO_EVENTS,
-    count_of,
     events_of,
     with_event,
 )
@@ -26,8 +25,14 @@ def test_its_bytes_are_those_of_all_events_packed_together(count: int) -> None:
     for event in events:
         timeline = with_event(timeline, *event)
     assert bytes(memoryview(timeline)) == msgspec.msgpack.encode(events)
-    assert count_of(timeline) == count
     assert events_of(timeline) == events
+
+
+def test_the_first_events_are_kept() -> None:
+    timeline = NO_EVENTS
+    for at_ms in range(TIMELINE_EVENTS_MAX + 3):
+        timeline = with_event(timeline, at_ms, 1, 0, 0)
+    assert [event[0] for event in events_of(timeline)] == [*range(TIMELINE_EVENTS_MAX)]
 
 
 def test_one_that_was_stored_goes_on() -> None:
