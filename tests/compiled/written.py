@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
 VARIABLE: Final = "WRITTEN_TO"
 
@@ -42,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Imported when the build is chosen: tests/conftest.py does that.
     from services.processor.engine.driver import Driver  # noqa: PLC0415
 
+    _leave_constants_out()
     written, cut = Written(), Driver._cut
 
     def noted(driver: Driver, clock_ms: int | None, records_max: int | None) -> Any:
@@ -51,3 +53,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Driver._cut = noted  # type: ignore[method-assign]
     config.pluginmanager.register(written, "written")
+
+
+def _leave_constants_out() -> None:
+    """Hypothesis draws constants of the sources of loaded modules. A compiled module has no source: examples would differ."""
+    # It has no setting for that.
+    assert callable(providers._get_local_constants)
+    providers._get_local_constants = providers.Constants
