@@ -28,6 +28,11 @@ ONE_LOOK_MS: Final = 1_000
 TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]
     .filter((one) => one.getBoundingClientRect().right > width && !one.closest(".scroll"))
     .map((one) => one.outerHTML.slice(0, 80))"""
+#: Counts from now on how often something that is shown gives way to a skeleton: `skeletons`.
+COUNT_SKELETONS: Final = """() => { window.skeletons = 0; new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) for (const node of addedNodes)
+        if (node.matches?.(".skeleton") || node.querySelector?.(".skeleton")) window.skeletons += 1;
+}).observe(document.body, { childList: true, subtree: true }); }"""
 _UNITS: Final = {"%": 0.01, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "Mbps": 1e6, "": 1.0}
 
 

@@ -11,7 +11,7 @@ from shared.schemas.alerts.event import AlertEvent
 from tests.integration import page_alerts
 from tests.integration.browsing import SOON_MS
 from tests.integration.dashboard_parts import WATCHER
-from tests.integration.page.looking import ZONE, Seen, within
+from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen, within
 from tests.integration.page_parts import Looked, watch_now
 
 pytestmark = pytest.mark.integration
@@ -51,6 +51,8 @@ def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Lo
     made.get_by_role("button", name="Save").click()
     page.locator("#receivers").get_by_role("button", name="Change").click(timeout=SOON_MS)
     page.locator("#change-receiver [name=name]").fill("On call")
+    page.locator("#receivers").get_by_role("button", name="Send a test").click()
+    expect(page.locator("#receivers")).to_contain_text("Send a test: done", timeout=SOON_MS)
     page.locator("#change-receiver").get_by_role("button", name="Save").click()
     expect(page.locator("#receivers")).to_contain_text("On call", timeout=SOON_MS)
     page.get_by_text("New rule").click()
@@ -109,12 +111,17 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     views = len(within(looked, (begin, end), customer_id=page_alerts.CUSTOMER, cdn="fastly"))
     # It is asked again, and not shown for a moment, whenever a minute is over; no view ends any more.
     expect(page.locator("#incident-views b")).to_have_text(f"{views:,}", timeout=SOON_MS)
+    # What is done to the incident changes neither what is shown beside it nor what is being typed.
+    comment = page.locator("#new-comment [name=text]")
+    comment.fill("We called the CDN.")
+    page.evaluate(COUNT_SKELETONS)
     page.get_by_role("button", name="Acknowledge").click()
     facts = page.locator("#incident-facts")
     expect(facts).to_contain_text(f"by {WATCHER}", timeout=SOON_MS)
-    # One after the other: each answer draws the screen anew, and what is typed into it meanwhile is gone.
+    expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
     page.get_by_role("button", name="Mute for a day").click()
     expect(facts).to_contain_text(f"muted by {WATCHER}", timeout=SOON_MS)
-    page.locator("#new-comment [name=text]").fill("We called the CDN.")
+    expect(comment).to_have_value("We called the CDN.")
+    assert page.evaluate("skeletons") == 0
     page.locator("#new-comment").get_by_role("button", name="Save").click()
     expect(page.locator("#comments")).to_contain_text("We called the CDN.", timeout=SOON_MS)

@@ -1,12 +1,14 @@
-"""What is being typed stays, in a real browser, while answers come and the page is drawn again."""
+"""What is being typed and what is shown stay, in a real browser, while answers come and the page is drawn again."""
 
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
+from shared.schemas.alerts.event import AlertEvent
 from tests.integration.browsing import SOON_MS
-from tests.integration.page.looking import ZONE, Seen
+from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen
 from tests.integration.page_parts import Looked, watch_now
 
 pytestmark = pytest.mark.integration
@@ -90,3 +92,60 @@ def test_a_date_can_be_typed_key_by_key(seen: Seen) -> None:
     page.keyboard.press("Tab")
     expect(page.locator("#from")).to_have_value("2026-05-03T10:00")
     expect(page).to_have_url(re.compile("from=2026-05-03"))
+
+
+def test_a_threshold_that_is_being_typed_stays_while_another_one_is_saved(seen: Seen) -> None:
+    seen.open("settings?part=thresholds&of=acme")
+    rows = seen.page.locator("#thresholds > li")
+    saved, typed = rows.first, rows.nth(1).get_by_label("From n")
+    typed.fill("321", timeout=SOON_MS)
+    saved.get_by_label("From n").fill("123")
+    saved.get_by_role("button", name="Save").click()
+    expect(saved).to_contain_text("this environment's", timeout=SOON_MS)
+    expect(typed).to_have_value("321")
+    saved.get_by_role("button", name="Back to before").click()
+    expect(saved).to_contain_text("as installed", timeout=SOON_MS)
+    expect(saved.get_by_label("From n")).not_to_have_value("123")
+    expect(typed).to_have_value("321")
+
+
+@pytest.mark.parametrize(
+    ("screen", "shown", "asked"),
+    [
+        ("titles?customer=acme&range=1h&compare=day", "#titles tbody tr", ("/v1/titles", "compare")),
+        ("incident?id=", "#course canvas", ("/v1/live/history", "until_ms")),
+    ],
+)
+def test_what_is_shown_stays_when_the_next_minute_is_asked_for(
+    seen: Seen, incident: AlertEvent, screen: str, shown: str, asked: tuple[str, str]
+) -> None:
+    page = seen.page
+    page.clock.install()
+    seen.open(f"{screen}{incident.incident_id}" if screen.endswith("=") else screen)
+    expect(page.locator(shown).first).to_be_visible(timeout=SOON_MS)
+    expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+    path, moving = asked
+    before = seen.asked[path][moving]
+    page.evaluate(COUNT_SKELETONS)
+    with page.expect_request(
+        lambda request: urlsplit(request.url).path == path and parse_qs(urlsplit(request.url).query)[moving] != before,
+        timeout=2 * SOON_MS,
+    ):
+        page.clock.fast_forward(60_000)
+    assert page.evaluate("skeletons") == 0
+    expect(page.locator(shown).first).to_be_visible()
+
+
+def test_rows_that_were_asked_for_stay_until_the_newest_are_wanted(seen: Seen) -> None:
+    page = seen.page
+    page.clock.install()
+    seen.open("views?customer=acme&range=30d")
+    rows = page.locator("#views tbody tr")
+    page.locator("#more").click(timeout=SOON_MS)
+    expect(rows).to_have_count(100, timeout=SOON_MS)
+    with page.expect_response(re.compile("/v1/views\\?"), timeout=2 * SOON_MS):
+        page.clock.fast_forward(31_000)
+    expect(page.locator("#newest")).to_be_visible(timeout=SOON_MS)
+    expect(rows).to_have_count(100)
+    page.locator("#newest").click()
+    expect(rows).to_have_count(50)

@@ -23,13 +23,13 @@ export function Form({ id, send, done, children, title = "Save", hasReset = true
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}</form>`;
 }
 
-/** A button that does one thing. @param {{title: string, act: () => Promise<any>, done: () => void}} props */
+/** A button that does one thing, and says that it did. @param {{title: string, act: () => Promise<any>, done: () => void}} props */
 export function Act({ title, act, done }) {
   const state = useSignal("");
   const press = async () => {
     try {
       await act();
-      state.value = "done";
+      state.value = `${title}: done`;
       done();
     } catch (wrong) {
       state.value = /** @type {any} */ (wrong).title;

@@ -26,7 +26,7 @@ export function Saved() {
 function Menu({ close }) {
   const version = useSignal(0);
   const problem = useSignal("");
-  const found = useFetched(`saved ${version.value}`, () => "/v1/saved-views");
+  const found = useFetched("saved", () => "/v1/saved-views", 0, version.value);
   const act = async (/** @type {string} */ method, /** @type {string} */ path, /** @type {any} */ body = undefined) => {
     try {
       await change(method, path, body);

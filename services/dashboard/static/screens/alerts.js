@@ -23,8 +23,8 @@ export default function Alerts() {
     version.value += 1;
   };
   const incidents = useFetched(`incidents ${of}`, () => `/v1/alerts/incidents?limit=50${of}`, AGAIN_MS);
-  const rules = useFetched(`rules ${of} ${version.value}`, () => `/v1/alerts/rules?${of.slice(1)}`);
-  const receivers = useFetched(`receivers ${version.value}`, () => "/v1/alerts/receivers");
+  const rules = useFetched(`rules ${of}`, () => `/v1/alerts/rules?${of.slice(1)}`, 0, version.value);
+  const receivers = useFetched("receivers", () => "/v1/alerts/receivers", 0, version.value);
   return html`
     <${Controls} hasRange=${false} />
     <section aria-labelledby="incidents-title">

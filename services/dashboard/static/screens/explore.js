@@ -5,7 +5,7 @@ import { ruleMetricOf } from "../core/alerts.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown, viewsMin } from "../core/figures.js";
-import { comparedFrom, rangeText } from "../core/place/ranges.js";
+import { rangeText } from "../core/place/ranges.js";
 import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
@@ -30,14 +30,14 @@ export default function Explore() {
   const metric = more.metrics || DEFAULT.metric;
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
-  const compare = comparedFrom(more.compare ?? "", place.value, Date.now());
+  const compare = more.compare ?? "";
   return html`
     <${Controls} />
     <div class="controls" role="region" aria-label="What is shown">
       <label class="pick">Metric <${MetricSelect} value=${metric} /></label>
       <label class="pick">By <${DimensionSelect} id="by" value=${by} none="nothing" hasCustom=${false} choose=${(/** @type {string} */ v) => go({ more: { by: v } })} /></label>
       ${by && html`<label class="pick">and <${DimensionSelect} id="by-second" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table" } })} /></label>`}
-      <${Compare} value=${more.compare ?? ""} />
+      <${Compare} value=${compare} />
       <${Forms} as=${as} />
       <${Export} of=${by ? "breakdown" : "timeseries"} params=${by ? { metrics: metric, by: second ? `${by},${second}` : by, limit: 1000 } : { metrics: metric }} />
     </div>

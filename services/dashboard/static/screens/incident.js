@@ -18,7 +18,7 @@ const AGAIN_MS = 5_000;
 export default function Incident() {
   const id = place.value.more.id ?? "";
   const version = useSignal(0);
-  const found = useFetched(id ? `incident ${id} ${version.value}` : null, () => `/v1/alerts/incidents/${encodeURIComponent(id)}`, AGAIN_MS);
+  const found = useFetched(id ? `incident ${id}` : null, () => `/v1/alerts/incidents/${encodeURIComponent(id)}`, AGAIN_MS, version.value);
   const done = () => {
     version.value += 1;
   };
@@ -47,9 +47,8 @@ function Drawn({ story, done }) {
       <li><span class="note">Messages</span><b>${isMuted ? `muted by ${incident.muted_by}` : "on"}</b>
         ${isMuted && html`<span class="note">until ${momentText(incident.muted_until_ms, tz)}</span>`}</li>
     </ul>
-    <p><${Act} title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />
-      ${!isMuted && html`<${Act} title="Mute for a day" act=${() => change("POST", `${path}/mute`, { hours: 24 })} done=${done} />`}
-      ${isMuted && html`<${Act} title="Messages again" act=${() => change("POST", `${path}/mute`, { hours: 0 })} done=${done} />`}</p>
+    <p>${!incident.acknowledged_by && html`<${Act} key="acknowledge" title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />`}
+      <${Act} key="mute" title=${isMuted ? "Messages again" : "Mute for a day"} act=${() => change("POST", `${path}/mute`, { hours: isMuted ? 0 : 24 })} done=${done} /></p>
   </section>
   <${Course} incident=${incident} />
   <${Found} incident=${incident} />
@@ -69,7 +68,7 @@ function Views({ incident }) {
   const { tz } = place.value;
   const to_ms = incident.closed_ms ?? now_ms.value - (now_ms.value % 60_000);
   const where = { ...place.value, customer: incident.customer, range: "", from: localText(incident.opened_ms - 60_000, tz), to: localText(Math.max(to_ms, incident.opened_ms) + 60_000, tz), filters: filtersOf(event.slices[0]?.slice ?? {}) };
-  const found = useFetched(`incident views ${incident.id} ${to_ms}`, () => addressFor("/v1/overall", where, { metrics: "views,playback_failures" }));
+  const found = useFetched(`incident views ${incident.id} ${where.filters}`, () => addressFor("/v1/overall", where, { metrics: "views,playback_failures" }), 0, to_ms);
   const figures = found.data?.metrics;
   const { customer, range, from, to, filters } = where;
   const views = { customer, range, from, to, filters };
@@ -83,7 +82,7 @@ function Course({ incident }) {
   const slice = event.slices[0]?.slice ?? {};
   const minute_ms = now_ms.value - (now_ms.value % 60_000);
   const { parameters, value } = historyOf(incident, slice, minute_ms, Object.keys(dimensions.value));
-  const found = useFetched(`incident course ${JSON.stringify(parameters)}`, () => `/v1/live/history?${new URLSearchParams(/** @type {any} */ (parameters))}`);
+  const found = useFetched(`incident course ${incident.id} ${parameters.dimension} ${value}`, () => `/v1/live/history?${new URLSearchParams(/** @type {any} */ (parameters))}`, 0, parameters.until_ms);
   const { title, unit } = metricOf(event.metric);
   const counted = capital(hitOf(event.metric));
   const drawn = (/** @type {any} */ picture) => {

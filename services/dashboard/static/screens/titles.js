@@ -4,7 +4,7 @@
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
-import { comparedFrom, momentText } from "../core/place/ranges.js";
+import { momentText } from "../core/place/ranges.js";
 import { linesOf } from "../core/series.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
@@ -26,14 +26,13 @@ export default function Titles() {
 
 function List() {
   const { more } = place.value;
-  const { sort = "viewers", order = "", views_min = "" } = more;
-  const compare = comparedFrom(more.compare ?? "", place.value, Date.now());
+  const { sort = "viewers", order = "", views_min = "", compare = "" } = more;
   const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min }, 30_000);
   const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
     <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button></th>`;
   return html`
     <div class="controls" role="region" aria-label="What is shown">
-      <${Compare} value=${more.compare ?? ""} />
+      <${Compare} value=${compare} />
       <label class="pick">At least <${Field} id="views-min" type="number" min="0" value=${views_min} size="6" onChange=${(/** @type {any} */ e) => go({ more: { views_min: e.target.value } })} /> views</label>
     </div>
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>

@@ -2,7 +2,6 @@
 // Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { holds } from "../core/place/filters.js";
 import { countText, shortened } from "../core/words/format.js";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
@@ -31,7 +30,7 @@ export default function Views() {
         <${Export} of="views" params=${exported(params)} />
         <${Columns} columns=${columns} />
       </div>
-      <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Pages} first=${data} columns=${columns} params=${params} />`} />
+      <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Pages} key=${JSON.stringify([{ ...place.value, more: "" }, params])} newest=${data} columns=${columns} params=${params} />`} />
       <p class="note">Finished views. Any view is found <${Link} to=${{ screen: "view", more: {} }}>by its id<//>.</p>
     </section>`;
 }
@@ -83,18 +82,18 @@ function Columns({ columns }) {
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
 const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
 
-/** The first page, and those that were asked for after it. @param {{first: any, columns: string[], params: any}} props */
-function Pages({ first, columns, params }) {
-  const later = useSignal(/** @type {any[]} */ ([]));
+/**
+ * The newest first page; once more were asked for, the one that they follow, so that no row goes while somebody reads.
+ * @param {{newest: any, columns: string[], params: any}} props
+ */
+function Pages({ newest, columns, params }) {
+  const kept = useSignal(/** @type {any[]} */ ([]));
   const problem = useSignal("");
-  useEffect(() => {
-    later.value = [];
-  }, [first]);
-  const pages = [first, ...later.value];
+  const pages = kept.value.length ? kept.value : [newest];
   const next = pages.at(-1).next;
   const more = async () => {
     try {
-      later.value = [...later.value, await fetchJson(addressFor("/v1/views", place.value, { ...params, cursor: next }))];
+      kept.value = [...pages, await fetchJson(addressFor("/v1/views", place.value, { ...params, cursor: next }))];
       problem.value = "";
     } catch (error) {
       problem.value = /** @type {any} */ (error).title;
@@ -107,7 +106,8 @@ function Pages({ first, columns, params }) {
   return html`
     <${Rows} id="views" rows=${rows} columns=${columns} sort=${sort} order=${order} sortBy=${sortBy} />
     ${problem.value && html`<p class="notice" role="status">${problem.value}</p>`}
-    ${next && html`<button type="button" id="more" onClick=${more}>More views</button>`}`;
+    ${next && html`<button type="button" id="more" onClick=${more}>More views</button>`}
+    ${kept.value.length > 0 && newest !== pages[0] && html` <button type="button" id="newest" onClick=${() => { kept.value = []; }}>Show the newest again</button>`}`;
 }
 
 /** @param {{id: string, rows: any[], columns: string[], sort?: string, order?: string, sortBy?: (name: string) => void}} props */

@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ageText } from "../../core/words/format.js";
-import { resolved } from "../../core/place/ranges.js";
+import { comparedFrom, resolved } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 
 /** The servers' own deadlines are shorter. */
@@ -93,18 +93,20 @@ function noteCounted(as_of_ms, date) {
 }
 
 /**
- * The parameters that every question of a place has.
+ * The parameters that every question of a place has. `compare` is as the address has it: which time that is follows from now, as the range does.
  * @param {string} path
  * @param {import("../../core/place/place.js").Place} place
  * @param {Record<string, string | number>} params
  */
 export function addressFor(path, place, params) {
-  const range = resolved(place, Date.now());
+  const now = Date.now();
+  const range = resolved(place, now);
   const found = new URLSearchParams({ customer: place.customer, tz: place.tz });
   found.set("from", range ? String(range.from_ms) : place.from);
   found.set("to", range ? String(range.to_ms) : place.to);
   for (const one of place.filters) found.append("filter", one);
-  for (const [name, value] of Object.entries(params)) if (value !== "") found.set(name, String(value));
+  const given = params.compare ? { ...params, compare: comparedFrom(String(params.compare), place, now) } : params;
+  for (const [name, value] of Object.entries(given)) if (value !== "") found.set(name, String(value));
   return `${path}?${found}`;
 }
 
@@ -123,13 +125,15 @@ export function useQuestion(path, place, params, every_ms = 0) {
 }
 
 /**
- * The same of any address. `key` says which question it is: the answer before is shown while it is asked again.
+ * The same of any address. `key` says which question it is: the answer before is shown while it is asked again, and what is typed
+ * into a form that is drawn with it stays. Another `version` asks the same question again at once: after an act, or of a later minute.
  * @param {string | null} key
  * @param {() => string} addressOf
  * @param {number} [every_ms]
+ * @param {string | number} [version]
  * @returns {Answer}
  */
-export function useFetched(key, addressOf, every_ms = 0) {
+export function useFetched(key, addressOf, every_ms = 0, version = 0) {
   /** @type {import("@preact/signals").Signal<Answer & {key: string | null}>} */
   const state = useSignal(begun(key, addressOf));
   useEffect(() => {
@@ -159,7 +163,7 @@ export function useFetched(key, addressOf, every_ms = 0) {
       stop.abort();
       clearTimeout(timer);
     };
-  }, [key, every_ms]);
+  }, [key, every_ms, version]);
   return state.value.key === key ? state.value : begun(key, addressOf);
 }
 

@@ -17,7 +17,7 @@ export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "â
 export function useList(path) {
   const version = useSignal(0);
   const problem = useSignal("");
-  const found = useFetched(path && `${path} ${version.value}`, () => /** @type {string} */ (path));
+  const found = useFetched(path, () => /** @type {string} */ (path), 0, version.value);
   const act = async (/** @type {string} */ method, /** @type {string} */ to, /** @type {any} */ body = undefined) => {
     try {
       problem.value = "";

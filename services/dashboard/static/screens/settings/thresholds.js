@@ -4,6 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { capital, metricOf } from "../../parts/data/known.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";
+import { Field } from "../../parts/field.js";
 import { html } from "../../parts/html.js";
 import { go, place } from "../../parts/place.js";
 import { change, session } from "../../parts/data/session.js";
@@ -16,7 +17,7 @@ export default function Thresholds() {
   const problem = useSignal("");
   const { more } = place.value;
   const of = more.of ?? "";
-  const found = useFetched(`thresholds ${of} ${version.value}`, () => `/v1/thresholds?${new URLSearchParams({ customer: of })}`);
+  const found = useFetched(`thresholds ${of}`, () => `/v1/thresholds?${new URLSearchParams({ customer: of })}`, 0, version.value);
   const set = async (/** @type {any} */ body) => {
     try {
       await change("PATCH", "/v1/thresholds", { ...body, customer: of });
@@ -35,7 +36,7 @@ export default function Thresholds() {
   return html`<form class="pick" key=${`of-${of}`} onSubmit=${show}><label>Environment <input name="of" defaultValue=${of} maxlength="64" placeholder="all that have no own" /></label><button type="submit">Show</button></form>
     <p class="note">Up to <em>good</em> a figure is green, above <em>bad</em> red. Of fewer views than <em>n</em> it is neither, and a share of views is judged only if its 95 % interval lies wholly on one side: 1 failure of 83 is no disaster.</p>
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<ul class="thresholds" id="thresholds">${data.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric} ${version.value}`} one=${one} set=${set} />`)}</ul>`} />`;
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<ul class="thresholds" id="thresholds">${data.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric}`} one=${one} set=${set} />`)}</ul>`} />`;
 }
 
 /** Shares in %, times in ms. @param {{one: any, set: (body: any) => void}} props */
@@ -44,7 +45,7 @@ function One({ one, set }) {
   const scale = isShare ? 100 : 1;
   const mayEdit = session.value?.permissions.includes("edit") ?? false;
   const title = one.metric === "live_rebuffering_fraction" ? "Viewers of this moment that rebuffer" : capital(metricOf(one.metric).title);
-  const shown = (/** @type {number} */ value) => Number((value * scale).toPrecision(6));
+  const shown = (/** @type {number} */ value) => String(Number((value * scale).toPrecision(6)));
   const save = (/** @type {any} */ event) => {
     event.preventDefault();
     const given = new FormData(event.target);
@@ -55,9 +56,9 @@ function One({ one, set }) {
   return html`<li data-metric=${one.metric}><form onSubmit=${save}>
     <b>${title}</b> <span class="note">${ORIGINS[/** @type {keyof typeof ORIGINS} */ (one.of)]}</span>
     <span class="row">
-      <label>Good to (${unit}) <input name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} defaultValue=${shown(one.good)} disabled=${!mayEdit} required /></label>
-      <label>Bad above (${unit}) <input name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} defaultValue=${shown(one.bad)} disabled=${!mayEdit} required /></label>
-      <label>From n <input name="n" type="number" min="1" max="1000000" defaultValue=${one.n} disabled=${!mayEdit} required /></label>
+      <label>Good to (${unit}) <${Field} name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
+      <label>Bad above (${unit}) <${Field} name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
+      <label>From n <${Field} name="n" type="number" min="1" max="1000000" value=${String(one.n)} disabled=${!mayEdit} required /></label>
       ${mayEdit && html`<button type="submit">Save</button>`}
       ${mayEdit && one.of !== "default" && html`<button type="button" onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
     </span>
