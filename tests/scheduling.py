@@ -1,9 +1,9 @@
 """Which tests run one after another in a worker, and which begin first.
 
 A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share the Spark
-session are one group, and so are those of the page: a second session, or another dashboard and browser, costs more than most of
-them. The tests of `_APART` share nothing and take minutes each, so each is a group. The longest begin first: one that begins last
-would keep one worker busy while the other has nothing left.
+session are one group, and so are those of each folder that shares a dashboard: a second session, or another dashboard and browser,
+costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is a group. The longest begin
+first: one that begins last would keep one worker busy while the other has nothing left.
 """
 
 from typing import Final
@@ -28,8 +28,9 @@ SHARING_SPARK: Final = (
     "test_customer_retention.py",
     "test_growing_followers.py",
 )
-#: A folder whose files share a dashboard and a browser; they run in the order of their names.
 PAGE: Final = "page"
+#: Folders whose files share a dashboard and a browser; they run in the order of their names.
+SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
 _APART: Final = ("test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
 LONGEST: Final = (
@@ -55,10 +56,11 @@ def rank(nodeid: str) -> int:
 def group_of(nodeid: str) -> str:
     """What a test runs together with."""
     name = _integration_file(nodeid)
+    folder = name.split("/")[0]
     if name in SHARING_SPARK:
         return "spark"
-    if name.startswith(f"{PAGE}/"):
-        return PAGE
+    if folder in SHARING_A_DASHBOARD:
+        return folder
     return nodeid if name in _APART else nodeid.split("::", 1)[0]
 
 

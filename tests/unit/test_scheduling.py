@@ -29,7 +29,10 @@ def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
         "tests/integration/test_broker.py",
         "tests/unit/test_whole.py",
     ]
-    assert {scheduling.group_of(nodeid(f"page/test_{one}.py")) for one in ("now", "views")} == {"page"}
+    for folder in scheduling.SHARING_A_DASHBOARD:
+        files = sorted(path.name for path in (INTEGRATION / folder).glob("test_*.py"))
+        assert len(files) > 1
+        assert {scheduling.group_of(nodeid(f"{folder}/{name}")) for name in files} == {folder}
     first, second = nodeid("test_finalizer.py"), nodeid("test_finalizer.py", "test_two")
     assert scheduling.group_of(first) != scheduling.group_of(second)
 
