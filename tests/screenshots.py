@@ -1,5 +1,6 @@
 """`python -m tests.screenshots`: takes the pictures of docs/tutorial.md, of the incident in a demo that it starts and ends."""
 
+import math
 import re
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from tests.pictures import in_few_colours
 
 _DOCS: Final = ROOT / "docs"
 _VIEWPORT: Final = {"width": 1_280, "height": 800}
+#: Below the last card of a picture, px.
+_MARGIN: Final = 24
 #: From the start of the demo to its verdict; generous, for a busy machine.
 _VERDICT_SECONDS_MAX: Final = 900
 _END_SECONDS_MAX: Final = 120
@@ -72,21 +75,25 @@ def _take(link: str) -> None:
         named = page.locator(".suspects[data-metric=playback_failure_fraction] tbody tr").first
         for value in incident_of(_SECONDS).cohort.values():
             expect(named).to_contain_text(value, timeout=_ENDS_MS_MAX)
-        _shoot(page, "now")
+        _shoot(page, "now", "#finished")
         page.locator("#recent-incidents a").first.click()
         page.wait_for_selector("#course canvas", timeout=_ENDS_MS_MAX)
-        _shoot(page, "incident")
+        expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=_ENDS_MS_MAX)
+        _shoot(page, "incident", "#suspects")
         question = "metrics=playback_failure_fraction&by=cdn,player_version&as=table&range=1h"
         page.goto(f"{url}explore?customer={CUSTOMER}&{question}")
         page.wait_for_selector("#groups tbody tr", timeout=_ENDS_MS_MAX)
-        _shoot(page, "explore")
+        _shoot(page, "explore", "#groups")
 
 
-def _shoot(page: Page, name: str) -> None:
+def _shoot(page: Page, name: str, last: str) -> None:
+    """The page from its top to the end of the element `last`: no card is cut through."""
     expect(page.locator(".skeleton")).to_have_count(0, timeout=_ENDS_MS_MAX)
     expect(page.locator(".plot:not(:has(canvas))")).to_have_count(0, timeout=_ENDS_MS_MAX)
     picture = _DOCS / f"tutorial-{name}.png"
-    page.screenshot(path=picture)
+    bottom = page.locator(last).evaluate("(one) => one.getBoundingClientRect().bottom + scrollY")
+    height = math.ceil(bottom) + _MARGIN
+    page.screenshot(path=picture, full_page=True, clip={"x": 0, "y": 0, "width": _VIEWPORT["width"], "height": height})
     in_few_colours(picture)
 
 

@@ -104,7 +104,7 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     page = seen.page
     page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
     expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
-    expect(page.locator("#suspects li").first).to_contain_text("CDN fastly: 97 %")
+    expect(page.locator("#suspects li").first).to_contain_text("CDN fastly: 97.0% of the excess, 50.0% of viewers")
     expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
     begin, end = seen.range("/v1/overall")
     assert begin <= incident.opened_ms < end

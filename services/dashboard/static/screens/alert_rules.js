@@ -14,6 +14,8 @@ import { change } from "../parts/data/session.js";
 
 const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 const NEW = { name: "", metric: "rebuffering", condition: "anomaly", direction: "above", ratio: 1.5, threshold: null, filter: {}, by: "", for_seconds: 0, viewers_min: 50, severity: "warning", is_enabled: true, quiet: { time_zone: "UTC", spans: [] }, receivers: [] };
+/** Of what is typed, by the unit of a metric. @type {Record<string, string>} */
+const UNITS = { share: "percent", ms: "ms", bps: "bits a second", count: "a number" };
 const ALL_DAYS = [0, 1, 2, 3, 4, 5, 6];
 
 /** @param {{rules: any[], receivers: any[], done: () => void}} props */
@@ -68,7 +70,7 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
   };
   const named = dimensionsOf(metric.value, Object.keys(dimensions.value));
   const found = METRICS.filter((one) => condition.value === "threshold" || one.anomaly);
-  const figure = condition.value === "anomaly" ? "times what is usual" : metricOf(metric.value).unit === "share" ? "percent" : "its unit";
+  const unit = UNITS[metricOf(metric.value).unit];
   return html`<${Form} id=${id} send=${send} done=${done} title=${stored ? "Save the change" : "Save"}>
     <label>Name <input name="name" required maxlength="200" defaultValue=${rule.name} /></label>
     <label>Customer <input name="customer" defaultValue=${customer} required maxlength="64" size="12" readonly=${Boolean(stored)} /></label>
@@ -77,10 +79,10 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
     <label>Metric <select name="metric" value=${metric.value} onChange=${(/** @type {any} */ e) => { metric.value = e.target.value; }}>
       ${found.map((one) => html`<option value=${one.name}>${one.title}</option>`)}</select></label>
     ${condition.value === "threshold" && html`<label>Side <select name="direction"><option selected=${rule.direction === "above"}>above</option><option selected=${rule.direction === "below"}>below</option></select></label>`}
-    <label>Figure (${figure}) <input name="figure" required inputmode="decimal" size="6" defaultValue=${figureOf(rule)} /></label>
-    ${condition.value === "anomaly" && html`<label>And beyond, if given (${metricOf(metric.value).unit === "share" ? "percent" : "its unit"}) <input name="least" inputmode="decimal" size="6" defaultValue=${rule.condition === "anomaly" ? limitOf(rule) : ""} /></label>`}
+    <label>Figure (${condition.value === "anomaly" ? "times what is usual" : unit}) <input name="figure" required inputmode="decimal" size="6" defaultValue=${figureOf(rule)} /></label>
+    ${condition.value === "anomaly" && html`<label>And beyond, if given (${unit}) <input name="least" inputmode="decimal" size="6" defaultValue=${rule.condition === "anomaly" ? limitOf(rule) : ""} /></label>`}
     <${Filters} rule=${rule} named=${named} />
-    <label>By <select name="by"><option value="">the whole</option>${named.map((name) => html`<option value=${name} selected=${rule.by === name}>${name}</option>`)}</select></label>
+    <label>By <select name="by"><option value="">the whole</option>${named.map((name) => html`<option value=${name} selected=${rule.by === name}>${titleOf(name)}</option>`)}</select></label>
     <label>For seconds <input name="for_seconds" inputmode="numeric" size="5" defaultValue=${rule.for_seconds} /></label>
     <label>${metricOf(metric.value).dimensions ? "Beacons in 5 s" : "Viewers"} at least <input name="viewers_min" inputmode="numeric" size="6" defaultValue=${rule.viewers_min} /></label>
     <label>Severity <select name="severity">${["info", "warning", "critical"].map((one) => html`<option selected=${one === rule.severity}>${one}</option>`)}</select></label>
@@ -95,7 +97,7 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
 function Filters({ rule, named }) {
   const given = Object.entries(rule.filter ?? {});
   return html`${[0, 1].map((at) => html`<span class="pair" key=${at}>
-    <label>${at ? "and" : "Only where"} <select name="filter_dimension"><option value="">any</option>${named.map((name) => html`<option value=${name} selected=${given[at]?.[0] === name}>${name}</option>`)}</select></label>
+    <label>${at ? "and" : "Only where"} <select name="filter_dimension"><option value="">any</option>${named.map((name) => html`<option value=${name} selected=${given[at]?.[0] === name}>${titleOf(name)}</option>`)}</select></label>
     <label>is <input name="filter_value" maxlength="64" size="10" defaultValue=${given[at]?.[1] ?? ""} aria-label=${`Value ${at + 1}`} /></label></span>`)}`;
 }
 

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText } from "../core/alerts.js";
-import { countText, durationText, NONE } from "../core/words/format.js";
+import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { localText, momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
@@ -40,7 +40,7 @@ function Drawn({ story, done }) {
       <p class="note" id="incident-state">${incident.closed_ms ? `over, lasted ${lasted}` : `open for ${lasted}`} · ${event.severity}</p></div>
     <ul class="facts" id="incident-facts">
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
-      <li><span class="note">Hit at a time, at most</span><b>${countText(event.affected_max)}</b></li>
+      <li><span class="note">Hit at a time, at most</span><b>${countText(event.affected_max)} ${hitOf(event.metric)}</b></li>
       ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
         ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>
@@ -126,7 +126,7 @@ function Suspects({ incident }) {
   return html`<section aria-labelledby="suspects-title">
     <div class="section-head"><h2 id="suspects-title">Suspects</h2></div>
     <ol id="suspects">${suspects.map((/** @type {any} */ one) => html`<li>
-      <b>${sliceText(one.slice, "all views", titleOf)}</b>: ${Math.round(100 * one.explains)} % of what is too much, ${Math.round(100 * one.share)} % of ${hitOf(incident.event.metric)}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
+      <b>${sliceText(one.slice, "all views", titleOf)}</b>: ${shareText(one.explains)} of the excess, ${shareText(one.share)} of ${hitOf(incident.event.metric)}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
   </section>`;
 }
 
