@@ -46,6 +46,12 @@ def logged_in(browser: Browser, looked: Looked, email: str) -> BrowserContext:
     return context
 
 
+def settled(page: Page) -> None:
+    """Waits until screen Now has what it asks for. Before, what comes above moves what is below: a click between would miss it."""
+    expect(page.locator("#unsuspected, table.suspects").first).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#suspected [role=status], .skeleton")).to_have_count(0, timeout=SOON_MS)
+
+
 class Seen:
     """A page, and what it asked the API last, by path."""
 

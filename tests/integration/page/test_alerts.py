@@ -11,17 +11,21 @@ from shared.schemas.alerts.event import AlertEvent
 from tests.integration import page_alerts
 from tests.integration.browsing import SOON_MS
 from tests.integration.dashboard_parts import WATCHER
-from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen, within
+from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen, settled, within
 from tests.integration.page_parts import Looked, watch_now
 
 pytestmark = pytest.mark.integration
 
 
 def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, looked: Looked) -> None:
-    watch_now(looked.installation)
     seen.open("?customer=acme")
     page = seen.page
+    settled(page)
+    # Only now: what is counted is of the present for some seconds.
+    watch_now(looked.installation)
+    expect(page.locator("#status")).to_have_attribute("data-level", "good", timeout=SOON_MS)
     page.locator("#slice-cdn").get_by_role("link", name="fastly").click(timeout=SOON_MS)
+    expect(page.locator(".chip")).to_contain_text("CDN is fastly")
     page.locator("#finished").get_by_role("link", name="Rebuffer percentage").click(timeout=SOON_MS)
     page.get_by_role("link", name="Alert on it").click(timeout=SOON_MS)
     expect(page.locator("#rule-where")).to_contain_text("Within: CDN fastly", timeout=SOON_MS)
