@@ -38,7 +38,7 @@ GRANT SELECT, UPDATE ON accounts.sessions, accounts.tokens TO query;
 GRANT INSERT ON accounts.audit TO query;
 GRANT SELECT, INSERT ON accounts.deletions, accounts.deletion_steps TO dashboard;
 GRANT SELECT, UPDATE ON accounts.deletions, accounts.deletion_steps TO query, finalizer;
-GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.retention, accounts.saved_views, accounts.thresholds TO dashboard;
+GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.retention, accounts.saved_views, accounts.thresholds, accounts.custom_dimensions TO dashboard;
 GRANT SELECT, DELETE ON accounts.saved_views, accounts.thresholds TO query;
 GRANT SELECT ON accounts.retention TO finalizer;
 GRANT USAGE ON SCHEMA accounts TO finalizer;

@@ -11,7 +11,10 @@ from services.rim.database.migrations import migrate
 from tests.integration.browsing import SOON_MS
 
 #: Parts of the screen, each an address.
-SCREENS = ("settings?part=people", "settings?part=environments&of=acme", "settings?part=tokens", "settings?part=audit")
+SCREENS = (
+    *("settings?part=people", "settings?part=environments&of=acme", "settings?part=dimensions"),
+    *("settings?part=tokens", "settings?part=audit"),
+)
 
 
 def stored(dsn: str, customer_id: str) -> list[tuple[Any, ...]]:

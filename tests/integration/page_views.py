@@ -15,6 +15,8 @@ CDNS: Final = ("akamai", "fastly", "cloudfront")
 COUNTRIES: Final = {"DE": (3320, 3209), "FR": (3215, 12322), "US": (7922, 701), "BR": (28573,)}
 BROWSERS: Final = ("Chrome", "Safari", "Firefox")
 VERSIONS: Final = ("2.3.0", "2.4.0")
+#: Of custom dimension `plan`.
+PLANS: Final = ("basic", "gold", "trial")
 #: What goes wrong in the last half hour: a CDN in one network, for one player version.
 INCIDENT: Final = {"cdn": "fastly", "country": "DE", "asn": 3320, "player_version": "2.4.0"}
 VIEWER: Final = "viewer-x"
@@ -152,6 +154,7 @@ def _view(name: str, begin_ms: int, end_ms: int, chance: random.Random, **fields
         "stream_type": "live" if fields.get("video_title") == TITLES[0] else "vod",
         "beacon_count": 12,
         "complete": True,
+        "custom": {"plan": PLANS[zlib.crc32(name.encode()) % len(PLANS)]},
         **fields,
     }
     return View(schema_version=1, view_id=name, revision=1, **given)

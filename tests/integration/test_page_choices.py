@@ -1,4 +1,4 @@
-"""`/v1/saved-views` and `/v1/thresholds`: what people choose to see, over HTTP on a real Postgres."""
+"""`/v1/saved-views`, `/v1/thresholds`, `/v1/custom-dimensions`: what people choose to see, over HTTP on a real Postgres."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +10,7 @@ from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
 from services.accounts.core.thresholds import DEFAULTS
 from services.accounts.store import schema
-from services.accounts.store.customers import saved_views
+from services.accounts.store.customers import custom_dimensions, saved_views
 from tests.integration.accounts_parts import Site, site
 
 pytestmark = pytest.mark.integration
@@ -161,3 +161,48 @@ async def test_thresholds_hold_for_a_customer_then_for_all_then_by_default(home:
         "",
         {"metric": "rebuffer_fraction", "good": 0.01, "bad": 0.05, "n": 50},
     )
+
+
+async def test_a_custom_dimension_has_the_title_that_its_organisation_gave_it(
+    home: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await home.owner()
+    editor, viewer, boss = (
+        await joined(home, owner, "editor"),
+        await joined(home, owner, "viewer"),
+        await globex(home, owner),
+    )
+
+    async def shown(who: Credential) -> list[tuple[str, str]]:
+        found = (await home.got("GET", "/v1/custom-dimensions", who))["custom_dimensions"]
+        return [(one["name"], one["title"]) for one in found]
+
+    async def title(who: Credential, name: str, title: str | None) -> int:
+        return (await home.ask("PATCH", "/v1/custom-dimensions", who, {"name": name, "title": title}))[0]
+
+    assert await title(editor, "plan", " Subscription ") == await title(editor, "c2/ü", "Campaign") == 200
+    assert await shown(viewer) == [("c2/ü", "Campaign"), ("plan", "Subscription")]
+    assert await shown(boss) == []
+    assert await title(editor, "plan", "Tariff") == await title(editor, "c2/ü", None) == 200
+    assert await shown(viewer) == [("plan", "Tariff")]
+    for name, wrong in (
+        ("", "a"),
+        ("a\x00", "a"),
+        ("a\n", "a"),
+        ("x" * 101, "a"),
+        ("a", " "),
+        ("a", "a\x00b"),
+        ("a", "x" * 201),
+    ):
+        assert await title(editor, name, wrong) == 400, (name, wrong)
+    assert await title(viewer, "plan", "Mine") == 403
+    monkeypatch.setattr(
+        custom_dimensions, "_SET", custom_dimensions._SET.replace(f"< {custom_dimensions.TITLES_MAX}", "< 1")
+    )
+    assert await title(editor, "one more", "One more") == 409
+    assert await title(editor, "plan", "Plan") == 200
+    log = (await home.got("GET", "/v1/audit", owner))["entries"]
+    assert [(one["target"], one["details"]) for one in log if one["action"] == "named_custom_dimension"][:2] == [
+        ("plan", {"title": "Plan"}),
+        ("c2/ü", {}),
+    ]

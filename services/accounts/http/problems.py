@@ -15,6 +15,7 @@ from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
 from services.accounts.store.credentials.keys import KeyUnknown, TooManyKeys
 from services.accounts.store.credentials.tokens import TooManyTokens
+from services.accounts.store.customers.custom_dimensions import TooManyDimensions
 from services.accounts.store.customers.deletions import TooManyDeletions
 from services.accounts.store.customers.saved_views import SavedViewUnknown, TooManySavedViews
 from services.accounts.store.logins.factors import FactorExists, FactorMissing
@@ -51,6 +52,7 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
     TooManyDeletions: Problem(409, "The organisation has as many deletions under way as it may", "deletions"),
     SavedViewUnknown: Problem(404, "There is no such saved view", "unknown"),
+    TooManyDimensions: Problem(409, "There are as many titles as may be", "custom-dimensions", "Take some away."),
     TooManySavedViews: Problem(409, "There are as many saved views as may be", "saved-views", "Delete some."),
     FactorExists: Problem(409, "There is a second factor already", "factor"),
     FactorMissing: Problem(409, "No second factor was begun", "factor"),

@@ -7,11 +7,13 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
+from shared.schemas.view import View
 from tests.integration import page_settings
 from tests.integration.browsing import SOON_MS
 from tests.integration.dashboard_parts import WATCHER
-from tests.integration.page.looking import Seen, logged_in, number, within
+from tests.integration.page.looking import Seen, expect_rows, logged_in, number, within
 from tests.integration.page_parts import Looked, arrives
+from tests.integration.page_views import PLANS
 
 pytestmark = pytest.mark.integration
 
@@ -123,6 +125,32 @@ def test_a_threshold_that_is_set_colours_the_figures_of_its_environment(seen: Se
     row.get_by_role("button", name="Back to before").click()
     expect(row).to_contain_text("as installed", timeout=SOON_MS)
     expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
+
+
+def test_a_custom_dimension_with_a_title_is_explored_like_any_other(seen: Seen, looked: Looked) -> None:
+    seen.open("settings?part=dimensions&customer=acme&range=30d")
+    page = seen.page
+    form = page.locator("#name-dimension")
+    form.get_by_label("Name as players send it").fill("plan", timeout=SOON_MS)
+    form.get_by_label("Title").fill("Subscription")
+    form.get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="Explore by it").click(timeout=SOON_MS)
+    expect(page.locator("#explore-title")).to_contain_text("by Subscription", timeout=SOON_MS)
+    expect(page.locator("#by option:checked")).to_have_text("Subscription")
+    page.locator("#metric").select_option("playback_failure_fraction", timeout=SOON_MS)
+    page.get_by_role("button", name="Table").click()
+    expect(page.locator("#groups thead")).to_contain_text("Playback failures", timeout=SOON_MS)
+    rows, bounds = seen.rows("#groups"), seen.range("/v1/breakdown")
+
+    def of(plan: str) -> list[View]:
+        return [view for view in within(looked, bounds, customer_id="acme") if view.custom["plan"] == plan]
+
+    expect_rows(rows, of, "playback_failure_fraction", least=len(PLANS))
+    page.locator("#groups").get_by_role("link", name="gold").click()
+    expect(page.locator(".chip")).to_contain_text("Subscription is gold", timeout=SOON_MS)
+    seen.open("settings?part=dimensions")
+    page.get_by_role("button", name="Remove").click(timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text("No custom dimension has a title", timeout=SOON_MS)
 
 
 def test_a_write_keys_origins_and_limits_are_changed_on_the_screen(seen: Seen, looked: Looked) -> None:

@@ -64,6 +64,8 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("DELETE", "/v1/saved-views/{id}"): METRICS,
     ("GET", "/v1/thresholds"): METRICS,
     ("PATCH", "/v1/thresholds"): EDITING,
+    ("GET", "/v1/custom-dimensions"): METRICS,
+    ("PATCH", "/v1/custom-dimensions"): EDITING,
     ("GET", "/v1/deletions"): MANAGEMENT,
     ("POST", "/v1/deletions"): MANAGEMENT,
     ("GET", "/v1/deletions/{id}"): MANAGEMENT,

@@ -5,15 +5,16 @@ from typing import Final
 from services.accounts.http.access import Routing
 from services.accounts.http.requests import Place
 from services.accounts.http.v1.audit import AuditOperations
+from services.accounts.http.v1.choices.custom_dimensions import CustomDimensionOperations
+from services.accounts.http.v1.choices.saved_views import SavedViewOperations
+from services.accounts.http.v1.choices.thresholds import ThresholdOperations
 from services.accounts.http.v1.deletions import DeletionOperations
 from services.accounts.http.v1.keys import KeyOperations
 from services.accounts.http.v1.operations import Operation, add
 from services.accounts.http.v1.people import PeopleOperations
 from services.accounts.http.v1.profile import ProfileOperations
 from services.accounts.http.v1.retention import RetentionOperations
-from services.accounts.http.v1.saved_views import SavedViewOperations
 from services.accounts.http.v1.tenants import TenantOperations
-from services.accounts.http.v1.thresholds import ThresholdOperations
 from services.accounts.http.v1.tokens import TokenOperations
 from services.accounts.keys import WriteKeys
 from services.accounts.management import Management
@@ -24,7 +25,7 @@ from services.rim.http import openapi
 
 
 class AccountsApi:
-    """`/v1` of people, tokens, keys, audit, deletions, saved views and thresholds.
+    """`/v1` of people, tokens, keys, audit, deletions, saved views, thresholds and titles of custom dimensions.
 
     `page_url` is where browsers reach the page, `customers` the customers' database."""
 
@@ -42,6 +43,7 @@ class AccountsApi:
             *RetentionOperations(accounts).operations(),
             *SavedViewOperations(accounts).operations(),
             *ThresholdOperations(accounts).operations(),
+            *CustomDimensionOperations(accounts).operations(),
         ]
 
     def add_to(self, routing: Routing) -> None:

@@ -10,7 +10,7 @@ import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
-import { dimensions, titleOf } from "../parts/data/known.js";
+import { customs, dimensions, titleOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
 
 const ROWS = 50;
@@ -72,7 +72,7 @@ function Search() {
 
 /** @param {{columns: string[]}} props */
 function Columns({ columns }) {
-  const names = [...new Set([...VIEW_COLUMNS, ...Object.keys(dimensions.value), "rebuffer_count", "playing_ms", "seek_count", "avg_bitrate_bps", "beacon_count"])];
+  const names = [...new Set([...VIEW_COLUMNS, ...Object.keys(dimensions.value), ...Object.keys(customs.value).filter((name) => !name.includes(",")), "rebuffer_count", "playing_ms", "seek_count", "avg_bitrate_bps", "beacon_count"])];
   const toggle = (/** @type {string} */ name) => go({ more: { columns: (columns.includes(name) ? columns.filter((one) => one !== name) : [...columns, name]).join(",") } }, { replace: true });
   return html`<details class="where columns"><summary>Columns</summary>
     <div class="checks">${names.map((name) => html`<label><input type="checkbox" checked=${columns.includes(name)} onChange=${() => toggle(name)} /> ${fieldTitle(name) ?? titleOf(name)}</label>`)}</div>

@@ -15,8 +15,11 @@ export const dimensions = signal({});
 /** @type {import("@preact/signals").Signal<string[]>} */
 export const customers = signal([]);
 
+/** Titles of the organisation's custom dimensions, by the name that filters and breakdowns have. @type {import("@preact/signals").Signal<Record<string, string>>} */
+export const customs = signal({});
+
 /** @param {string} name */
-export const titleOf = (name) => capital(dimensions.value[name]?.title ?? name.replace(/^custom\./, ""));
+export const titleOf = (name) => capital(dimensions.value[name]?.title ?? customs.value[name] ?? name.replace(/^custom\./, ""));
 
 /** @param {string} name @returns {Metric} */
 export const metricOf = (name) => metrics.value[name] ?? { name, title: name, unit: "count", kind: "sum", formula: "", worse: null };
@@ -32,6 +35,16 @@ async function ask() {
   } catch {
     // Each screen says itself what is away.
     setTimeout(ask, 5_000);
+  }
+}
+
+/** Asks for the titles of custom dimensions: after a change too. */
+export async function askCustoms() {
+  try {
+    const found = await fetchJson("/v1/custom-dimensions");
+    customs.value = Object.fromEntries(found.custom_dimensions.map((/** @type {{name: string, title: string}} */ one) => [`custom.${one.name}`, one.title]));
+  } catch {
+    setTimeout(askCustoms, 10_000);
   }
 }
 
@@ -56,3 +69,4 @@ const byName = (listed) => /** @type {any} */ (Object.fromEntries(listed.map((on
 
 ask();
 hasFirst.then(askCustomers);
+hasFirst.then(askCustoms);

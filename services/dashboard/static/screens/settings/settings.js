@@ -1,9 +1,10 @@
 // @ts-check
-// Settings: people and invitations, API tokens, environments with their write keys, thresholds, the audit log, and the own login.
+// Settings: people and invitations, API tokens, environments with their write keys, thresholds, titles of custom dimensions, the audit log, and the own login.
 
 import { html } from "../../parts/html.js";
 import { Link, place } from "../../parts/place.js";
 import Audit from "./audit.js";
+import CustomDimensions from "./custom_dimensions.js";
 import Environments from "./environments.js";
 import { may } from "./lists.js";
 import People from "./people.js";
@@ -17,6 +18,7 @@ const PARTS = {
   people: { title: "People", needs: null, draw: People },
   environments: { title: "Environments", needs: null, draw: Environments },
   thresholds: { title: "Thresholds", needs: null, draw: Thresholds },
+  dimensions: { title: "Custom dimensions", needs: null, draw: CustomDimensions },
   tokens: { title: "API tokens", needs: "manage", draw: Tokens },
   audit: { title: "Audit log", needs: "manage", draw: Audit },
 };
