@@ -79,7 +79,7 @@ def _take(link: str) -> None:
         page.locator("#recent-incidents a").first.click()
         page.wait_for_selector("#course canvas", timeout=_ENDS_MS_MAX)
         expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=_ENDS_MS_MAX)
-        _shoot(page, "incident", "#suspects")
+        _shoot(page, "incident", "#found")
         question = "metrics=playback_failure_fraction&by=cdn,player_version&as=table&range=1h"
         page.goto(f"{url}explore?customer={CUSTOMER}&{question}")
         page.wait_for_selector("#groups tbody tr", timeout=_ENDS_MS_MAX)

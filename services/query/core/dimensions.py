@@ -55,7 +55,7 @@ _TITLES: Final = {
     "browser": "browser",
     "player_name": "player",
     "cdn": "CDN",
-    "stream_type": "live or vod",
+    "stream_type": "live or on demand",
     "video_id": "video",
     "experiment": "experiment",
     "source": "client that reports",

@@ -1,5 +1,7 @@
 """What is counted of viewers shows on the page, in a real browser. First of its folder: nothing has been counted yet."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -108,3 +110,16 @@ def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
     expect(page.locator("#live-notice")).to_contain_text("1 of 2 partitions are behind")
     installation.count("acme", bucket_ms, 1, viewers_now=5)
     expect(page.locator("#status-text")).to_contain_text("Live", timeout=SOON_MS)
+
+
+def test_a_customer_of_whom_nothing_was_counted_is_led_to_its_player(installation: Installation, page: Page) -> None:
+    installation.count("acme", newest_bucket() + 5 * BUCKET_MS, viewers_now=5)
+    page.goto(f"{installation.url}?customer=nobody-yet")
+    expect(page.locator("#not-counted")).to_contain_text("No viewer was counted here", timeout=SOON_MS)
+    expect(page.locator("#tiles")).to_have_count(0)
+    # Its searches are over, and say so in words alone.
+    expect(page.locator("#suspected [role=status]")).to_have_count(0, timeout=SOON_MS)
+    expect(page.locator("#suspected")).to_have_text(re.compile(r"^Suspects of the last hour\s*Nobody stands out"))
+    page.locator("#not-counted").get_by_role("link", name="Connect your player").click()
+    expect(page.locator("#snippet")).to_contain_text("nobody-yet", timeout=SOON_MS)
+    expect(page.locator("#add-filter")).to_have_count(0)

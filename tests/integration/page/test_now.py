@@ -44,6 +44,8 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
         expect(page.locator("#overall")).to_contain_text(f"n {len(cohort())}", timeout=ONE_LOOK_MS)
 
     in_time(shows_the_cohort)
+    # Viewers of this moment are counted by two dimensions at most: the cards say that they are of all.
+    expect(page.locator("section", has=page.locator("#slices"))).to_contain_text("without the filters above")
     # One CDN, by one click on its slice, and back.
     page.go_back()
     # The suspect's figure over time: the same metric, cohort and hour.

@@ -16,6 +16,12 @@ export function viewsMin(metric) {
   return rank <= 50 ? 1 : Math.round((100 * BEYOND_MIN) / (100 - rank));
 }
 
+/** The same of a quantile of a distribution, `p5` to `p99`: five views lie beyond it on its own side. @param {string} name */
+export function quantileMin(name) {
+  const rank = Number(name.slice(1));
+  return viewsMin(`_p${Math.max(rank, 100 - rank)}`);
+}
+
 /**
  * @param {string} metric
  * @param {{value: number | null, n: number} | undefined} figure

@@ -73,6 +73,23 @@ export function sinceText(s) {
   return h ? `${h}:${String(m).padStart(2, "0")} h` : `${m}:${String(rest).padStart(2, "0")}`;
 }
 
+/** @type {Record<string, string>} */
+const ENDS = {
+  clean: "ended by the viewer",
+  timeout: "ended in silence",
+  error: "ended with an error",
+  long_rebuffer: "given up while it rebuffered",
+  superseded: "ended by the next view",
+};
+
+/** How a view ended: that it failed comes first, whatever the viewer did then. @param {any} row @param {boolean} isOpen */
+export function endText(row, isOpen) {
+  const end = isOpen ? "still open" : (ENDS[row.end_reason] ?? row.end_reason);
+  if (row.end_reason === "error" && !isOpen) return end;
+  if (row.startup_failed) return `failed to start, ${end}`;
+  return row.playback_failed ? `failed, ${end}` : end;
+}
+
 /** @param {any} row */
 function startupText(row) {
   if (row.startup_ms !== undefined && row.startup_ms !== null) return durationText(row.startup_ms);

@@ -4,7 +4,7 @@
 import { ruleMetricOf } from "../core/alerts.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
-import { isShown, viewsMin } from "../core/figures.js";
+import { isShown, quantileMin, viewsMin } from "../core/figures.js";
 import { rangeText } from "../core/place/ranges.js";
 import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
@@ -177,7 +177,7 @@ function Distribution({ metric }) {
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
     const most = Math.max(1, ...data.bins.map((/** @type {any} */ bin) => bin.n));
     return html`<p class="note">n ${countText(data.n)} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
-      <ul class="quantiles">${Object.entries(data.quantiles).map(([name, value]) => html`<li><b>${valueText("ms", /** @type {any} */ (value))}</b> <span class="note">${name}</span></li>`)}</ul>
+      <ul class="quantiles">${Object.entries(data.quantiles).filter(([name]) => data.n >= quantileMin(name)).map(([name, value]) => html`<li><b>${valueText("ms", /** @type {any} */ (value))}</b> <span class="note">${name}</span></li>`)}</ul>
       <table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th></tr></thead>
         <tbody>${data.bins.map((/** @type {any} */ bin) => html`<tr><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
           <td class="bar-cell"><span class="bar" style=${{ width: `${(100 * bin.n) / most}%` }}></span>${countText(bin.n)}</td></tr>`)}</tbody></table>`;

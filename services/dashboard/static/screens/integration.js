@@ -16,9 +16,9 @@ const VIEWS = 100;
 
 export default function Integration() {
   const { customer } = place.value;
-  if (customer === "*") return html`<${Controls} hasRange=${false} /><section aria-labelledby="integration-title"><h2 id="integration-title">Integration</h2><${Choose} /></section>`;
+  if (customer === "*") return html`<${Controls} hasRange=${false} hasFilters=${false} /><section aria-labelledby="integration-title"><h2 id="integration-title">Integration</h2><${Choose} /></section>`;
   return html`
-    <${Controls} hasRange=${false} />
+    <${Controls} hasRange=${false} hasFilters=${false} />
     <${Arriving} customer=${customer} />
     <${Paste} customer=${customer} />
     <${Missing} />`;

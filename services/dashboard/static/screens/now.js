@@ -42,7 +42,7 @@ export default function Now() {
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
-    ${picture?.slices && html`<${Slices} picture=${picture} />`}
+    ${picture?.slices && html`<${Slices} picture=${picture} isNarrowed=${isCountable} />`}
     ${customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
 }
 
@@ -54,13 +54,16 @@ function Live({ picture, chosen, isOld, slice }) {
   const buckets = picture.series.viewers_now?.length ?? 0;
   const span_ms = buckets * picture.bucket_ms;
   const tile = TILES.find((one) => one.name === chosen) ?? TILES[0];
-  const back = BACK[place.value.more.back ?? ""] ? place.value.more.back : "";
+  const isEmpty = buckets === 0;
+  const asked = place.value.more.back ?? "";
+  const back = BACK[asked] ? asked : isEmpty ? "1h" : "";
   return html`<div class=${isOld ? "is-old" : ""}>
-    <div class="tiles" id="tiles">
+    ${isEmpty && picture.state !== "waiting" && html`<p class="notice" id="not-counted" role="status">No viewer was counted here in the last minutes. ${!slice && html`<${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
+    ${!isEmpty && html`<div class="tiles" id="tiles">
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
-    </div>
+    </div>`}
     <span class="forms" id="back" role="group" aria-label="How far back">
-      ${Object.entries({ "": { title: ageText(span_ms) }, ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
+      ${Object.entries({ ...(isEmpty ? {} : { "": { title: ageText(span_ms) } }), ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
     </span>
     ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${ageText(span_ms)} by 5 s`} />`}
   </div>`;
@@ -77,7 +80,7 @@ function Earlier({ tile, picture, slice, back }) {
   };
   const found = useFetched(customer === "*" ? null : JSON.stringify(["history", customer, slice, tile.name, back]), asked, 30_000);
   if (customer === "*") return html`<p class="note" id="one-customer">What was earlier is kept by customer: choose one above.</p>`;
-  return html`<${Answered} of=${found} height=${190} draw=${(/** @type {any} */ past) => html`
+  return html`<${Answered} of=${found} height=${190} draw=${(/** @type {any} */ past) => !past.values.length && !picture.series.viewers_now?.length ? html`<p class="empty">No viewer was counted in this time.</p>` : html`
     ${slice && !past.values.some((/** @type {any} */ one) => one.value === value) && html`<p class="note">It was not among those with the most viewers: only the last minutes are known.</p>`}
     <${Drawn} tile=${tile} found=${joined(tile, past, picture, value)} title=${`the last ${title} ${step_ms < MINUTE_MS ? "by 5 s" : tile.isCount ? "by minute" : "by 5 s near now and by minute before"}`} />`} />`;
 }
@@ -131,13 +134,13 @@ function Fact({ name, figure, before }) {
   </li>`;
 }
 
-/** The live dimensions, each value a filter. @param {{picture: any}} props */
-function Slices({ picture }) {
+/** The live dimensions, each value a filter. @param {{picture: any, isNarrowed: boolean}} props - `isNarrowed`: the filters hold here too. */
+function Slices({ picture, isNarrowed }) {
   // The map first: a tall card at the head of a column leaves no gap.
   const dimensions = Object.entries(picture.slices).sort(([one], [other]) => Number(other === "country") - Number(one === "country"));
   if (!dimensions.length) return null;
   return html`<section aria-labelledby="slices-title">
-    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">failures: of the last ${ageText(picture.slices_ms)}</p></div>
+    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${isNarrowed ? "" : "without the filters above; "}failures: of the last ${ageText(picture.slices_ms)}</p></div>
     <div class="cards" id="slices">
       ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} />`)}
     </div>
@@ -153,7 +156,7 @@ function Slice({ name, values }) {
     <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${titleOf(name)}`}>
       <table>
         <thead><tr><th scope="col">${titleOf(name)}</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Failures</th></tr></thead>
-        <tbody>${values.map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} />`)}</tbody>
+        <tbody>${values.filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} />`)}</tbody>
       </table>
     </div>
   </article>`;

@@ -6,6 +6,7 @@ import { changeText, countText, durationText, NONE, valueText } from "../core/wo
 import { isShown } from "../core/figures.js";
 import { momentText } from "../core/place/ranges.js";
 import { linesOf } from "../core/series.js";
+import { sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
@@ -97,9 +98,13 @@ function Drawn({ data }) {
 function Retention({ of }) {
   if (!of.reached_n && !of.n) return html`<h3>Retention</h3><p class="empty">No view says which parts it played.</p>`;
   const most = Math.max(1, of.reached_n, of.n);
+  const end_ms = of.parts.at(-1)?.to_ms ?? 0;
+  const isAgain = (/** @type {any} */ part) => part.views > 0 && part.plays > 1.2 * part.views;
   return html`<h3>Retention</h3><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
     <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video`}>
       ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${durationText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
-        class=${part.views && part.plays > 1.2 * part.views ? "again" : ""}></span>`)}
-    </div><p class="note">Amber parts were watched again.</p>`;
+        class=${isAgain(part) ? "again" : ""}></span>`)}
+    </div>
+    <div class="retention-axis note" aria-hidden="true">${[0, 0.25, 0.5, 0.75, 1].map((share) => html`<span>${sinceText(Math.round((share * end_ms) / 1_000))}</span>`)}</div>
+    <p class="note">How many views came to each part of the video: the full height is ${countText(most)}.${of.parts.some(isAgain) ? " Amber parts were watched again." : ""}</p>`;
 }

@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { factsOf, spanOf } from "../core/timeline.js";
+import { endText, factsOf, spanOf } from "../core/timeline.js";
 import { Answered, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
@@ -48,9 +48,8 @@ function Drawn({ answer, beacons }) {
   const { tz } = place.value;
   const row = { ...answer.row, events: answer.events };
   const span_ms = spanOf(row);
-  const state = answer.state === "open" ? "still open" : (ENDS[row.end_reason] ?? row.end_reason);
   return html`<article class="card view" id="view-card">
-    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${state}</h3>
+    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, answer.state === "open")}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} />
@@ -60,15 +59,6 @@ function Drawn({ answer, beacons }) {
     <${Dimensions} of=${answer.dimensions} />
   </article>`;
 }
-
-/** @type {Record<string, string>} */
-const ENDS = {
-  clean: "ended by the viewer",
-  timeout: "ended in silence",
-  error: "ended with an error",
-  long_rebuffer: "given up while it rebuffered",
-  superseded: "ended by the next view",
-};
 
 /** @param {{row: any, tz: string}} props */
 function Events({ row, tz }) {

@@ -26,7 +26,7 @@ export default function Views() {
     <${Search} />
     <${OpenViews} asked=${asked} columns=${columns} />
     <section aria-labelledby="views-title">
-      <div class="section-head"><h2 id="views-title">Views</h2>
+      <div class="section-head"><h2 id="views-title">Views</h2>${params.order_by === "time" && html`<p class="note">by when they finished, the ${params.order === "ascending" ? "first" : "last"} first</p>`}
         <${Export} of="views" params=${exported(params)} />
         <${Columns} columns=${columns} />
       </div>

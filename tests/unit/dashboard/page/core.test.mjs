@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { chipOf, either, filterOf, filterText, holds, inverted, liveSlice, narrowed } from "../../../../services/dashboard/static/core/place/filters.js";
-import { interval, isShown, levelOf, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
+import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
@@ -13,6 +13,7 @@ import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core
 import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
+import { endText } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -290,4 +291,17 @@ test("how new finished views are is said, and said loudly once they are old", ()
   assert.match(old.text, /^Finished views are as of 26 Nov, 15:00:05, 2 min ago\./);
   assert.equal(of({ until_ms: at }), null);
   assert.equal(of({ as_of_ms: null }), null);
+});
+
+test("a quantile of a distribution is shown once five views lie beyond it on its side", () => {
+  assert.deepEqual(["p5", "p25", "p50", "p75", "p90", "p95", "p99"].map(quantileMin), [100, 20, 1, 20, 50, 100, 500]);
+});
+
+test("that a view failed comes before what its viewer did then", () => {
+  assert.equal(endText({ end_reason: "clean", startup_failed: true, playback_failed: true }, false), "failed to start, ended by the viewer");
+  assert.equal(endText({ end_reason: "timeout", playback_failed: true }, false), "failed, ended in silence");
+  assert.equal(endText({ end_reason: "error", playback_failed: true }, false), "ended with an error");
+  assert.equal(endText({ end_reason: "clean" }, false), "ended by the viewer");
+  assert.equal(endText({ end_reason: "error", startup_failed: true }, true), "failed to start, still open");
+  assert.equal(endText({}, true), "still open");
 });

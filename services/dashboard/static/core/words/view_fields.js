@@ -12,7 +12,7 @@ export const SEARCHED = [
   { name: "score_below", title: "Score below", type: "number" },
 ];
 /** Columns where none are chosen. */
-export const VIEW_COLUMNS = ["view_start_ms", "video_title", "viewer", "country", "cdn", "player_version", "watch_ms", "startup_ms", "rebuffer_ms", "score_view", "error_code"];
+export const VIEW_COLUMNS = ["view_start_ms", "video_title", "viewer", "watch_ms", "startup_ms", "rebuffer_ms", "score_view", "error_code", "country", "cdn", "player_version"];
 
 /** @type {Record<string, string>} */
 const TITLES = {

@@ -99,6 +99,8 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
   return {
     width: into.clientWidth || 600,
     height,
+    // So that the last time beside the axis is not cut off.
+    padding: [null, 30, null, null],
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), tz),
     legend: { show: false },
     cursor: { drag: { x: Boolean(zoom), y: false, setScale: false }, points: { size: 6 } },

@@ -17,12 +17,13 @@ const LISTED_MAX = 40;
 /** While a year is typed, 2026 is 2, 20 and 202 first. */
 const EARLIEST = "1970-01-01T00:00";
 
-export function Controls({ hasRange = true }) {
+/** @param {{hasRange?: boolean, hasFilters?: boolean}} props */
+export function Controls({ hasRange = true, hasFilters = true }) {
   return html`<div class="controls" role="region" aria-label="Customer, range and filters">
     <${Customer} />
     ${hasRange && html`<${Range} />`}
     <${Zone} />
-    <${Filters} />
+    ${hasFilters && html`<${Filters} />`}
   </div>
   ${hasRange && html`<${Freshness} />`}`;
 }

@@ -21,7 +21,7 @@ export function AllSuspects({ within, isDue }) {
   const clear = titles((at) => all[at].data?.suspects.length === 0);
   return html`<section aria-labelledby="suspects-title" id="suspected">
     <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2></div>
-    ${all.map((found, at) => (found.problem || found.data?.suspects.length) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Table} data=${data} />`} />`)}
+    ${all.map((found, at) => Boolean(found.problem || found.data?.suspects.length) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Table} data=${data} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
     ${clear && html`<p class="note" id="unsuspected">Nobody stands out beyond chance in: ${clear}.</p>`}
   </section>`;

@@ -30,5 +30,5 @@ export default function CustomDimensions() {
       <label>Name as players send it <input name="name" maxlength="100" pattern=".*\\S.*" required autocomplete="off" /></label>
       <label>Title <input name="title" maxlength="200" pattern=".*\\S.*" required autocomplete="off" /></label>
       <button type="submit">Save</button></form>`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => (data.custom_dimensions.length === 0 ? html`<p class="empty">No custom dimension has a title.</p>` : html`<${Table} label="Custom dimensions" heads=${["Name", "Title", "", ""]}>${data.custom_dimensions.map(row)}<//>`)} />`;
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => (data.custom_dimensions.length === 0 ? html`<p class="empty">No custom dimension has a title.</p>` : html`<${Table} label="Custom dimensions" heads=${["Name", "Title", "Use", "Actions"]}>${data.custom_dimensions.map(row)}<//>`)} />`;
 }

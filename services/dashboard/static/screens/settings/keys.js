@@ -25,7 +25,7 @@ export default function Keys({ customer }) {
     <td>${may("manage") && !isOver(one) && html`<button type="button" onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" onClick=${() => act("POST", `/v1/keys/${one.key}/replace`, {})}>Replace</button> <button type="button" onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
   const draw = (/** @type {any} */ data) => {
     const one = data.keys.find((/** @type {any} */ key) => key.key === changed.value);
-    return html`${data.keys.length === 0 ? html`<p class="empty">No key was made for ${customer}.</p>` : html`<${Table} label="Write keys" heads=${["Key", "Name", "Origins", "Limits of a collector", "End", ""]}>${data.keys.map(row)}<//>`}
+    return html`${data.keys.length === 0 ? html`<p class="empty">No key was made for ${customer}.</p>` : html`<${Table} label="Write keys" heads=${["Key", "Name", "Origins", "Limits of a collector", "End", "Actions"]}>${data.keys.map(row)}<//>`}
       ${one && html`<form class="pick" id="change-key" key=${one.key} onSubmit=${save}><fieldset><legend>Change <code>${one.key}</code></legend>
         <${Terms} of=${one} /><button type="submit">Save</button> <button type="button" onClick=${() => { changed.value = null; }}>Cancel</button></fieldset></form>`}`;
   };

@@ -25,5 +25,5 @@ export default function Tokens() {
       <label>Days <input name="days" type="number" min="1" max="3650" placeholder="no end" /></label>
       <button type="submit">Make a token</button></form>
     ${text.value && html`<${Once} title="Keep this token." text=${text.value} />`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", ""]}>${data.tokens.map(row)}<//>`} />`;
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", "Actions"]}>${data.tokens.map(row)}<//>`} />`;
 }
