@@ -90,6 +90,7 @@ def _take(page: Page, looked: Looked, screen: str, to: Path) -> None:
     page.wait_for_selector("main h2", timeout=_ENDS_MS_MAX)
     if screen == "now":
         page.wait_for_selector(".suspects", timeout=_ENDS_MS_MAX)
+        expect(page.locator("#suspected [role=status]")).to_have_count(0, timeout=_ENDS_MS_MAX)
         # What was counted while the page came is old by now on a busy machine.
         watch_now(looked.installation)
         expect(page.locator("#status")).to_have_attribute("data-level", "good", timeout=_ENDS_MS_MAX)

@@ -75,6 +75,7 @@ def _take(link: str) -> None:
         named = page.locator(".suspects[data-metric=playback_failure_fraction] tbody tr").first
         for value in incident_of(_SECONDS).cohort.values():
             expect(named).to_contain_text(value, timeout=_ENDS_MS_MAX)
+        expect(page.locator("#suspected [role=status]")).to_have_count(0, timeout=_ENDS_MS_MAX)
         _shoot(page, "now", "#finished")
         page.locator("#recent-incidents a").first.click()
         page.wait_for_selector("#course canvas", timeout=_ENDS_MS_MAX)
