@@ -64,6 +64,19 @@ def test_a_bomb_is_never_unpacked_whole(encoding: str, size: int, ratio: int) ->
     assert ("times its size" in invalid.value.detail) == (ratio == 100)
 
 
+@pytest.mark.parametrize("encoding", PACKERS)
+def test_a_bomb_is_not_unpacked_beyond_the_ratio(encoding: str) -> None:
+    bomb = post(PACKERS[encoding](b" " * 20_000_000), content_encoding=encoding)
+    bytes_max = max(10 * len(bomb.body), RATIO_FREE_BYTES)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="times its size"):
+            unpacked(bomb, Rules(body_bytes_max=50_000_000, unpack_ratio_max=10))
+        assert tracemalloc.get_traced_memory()[1] < 5 * bytes_max + 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_an_encoding_never_heard_of_is_refused() -> None:
     with pytest.raises(InvalidInput, match="compress"):
         unpacked(post(b"{}", content_encoding="compress"), RULES)
