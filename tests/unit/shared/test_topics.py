@@ -12,6 +12,13 @@ def test_one_lagging_replica_never_stops_writes(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_a_topic_wants_as_many_replicas_in_sync_as_its_profile(profile: Profile) -> None:
+    wanted = {topic.config(profile)["min.insync.replicas"] for topic in topics.ALL}
+    assert wanted == {str(profile.min_insync_replicas)}
+    assert {topic.config(profile)["unclean.leader.election.enable"] for topic in topics.ALL} == {"false"}
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 def test_a_changelog_has_the_partitions_of_its_input(profile: Profile) -> None:
     assert topics.VIDEO_VIEWS_CHANGELOG.partitions(profile) == topics.BEACONS.partitions(profile)
 
