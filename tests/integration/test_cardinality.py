@@ -161,10 +161,10 @@ def test_a_batch_of_many_bytes_is_landed_in_pieces(warehouse: Warehouse, monkeyp
 
     monkeypatch.setattr(warehouse.driver.serving, "bring_recent", brought)
     monkeypatch.setattr(views_table, "merge_views", merged_piece)
-    warehouse.land(invented())
+    warehouse.land(invented(), rebuilds=False)
     assert sum(merged) == INVENTED
     assert max(merged) < INVENTED
-    warehouse.land([*invented(revision=2), a_view("one-more", watch_ms=1)])
+    warehouse.land([*invented(revision=2), a_view("one-more", watch_ms=1)], rebuilds=False)
     assert len(held) > 6
     # The last document that passes the bound is held as well.
     assert max(held) < 20_000 + max(lengths)
