@@ -20,7 +20,7 @@ from tests.pictures import in_few_colours
 _DOCS: Final = ROOT / "docs"
 _VIEWPORT: Final = {"width": 1_280, "height": 800}
 #: Below the last card of a picture, px.
-_MARGIN: Final = 24
+_MARGIN: Final = 10
 #: From the start of the demo to its verdict; generous, for a busy machine.
 _VERDICT_SECONDS_MAX: Final = 900
 _END_SECONDS_MAX: Final = 120

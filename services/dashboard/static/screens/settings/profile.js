@@ -51,7 +51,7 @@ function Organisations() {
     <td>${one.id === session.value?.organisation_id ? "you work in it" : html`<button type="button" onClick=${() => enter(one.id)}>Work in ${one.name}</button>`}</td></tr>`;
   const draw = (/** @type {any} */ data) => {
     const own = data.organisations.filter((/** @type {any} */ one) => one.is_member);
-    return own.length > 1 && html`<h3>Organisations</h3><${Table} label="Organisations" heads=${["Name", ""]}>${own.map(row)}<//>`;
+    return own.length > 1 && html`<h3>Organisations</h3><${Table} label="Organisations" heads=${["Name", "Actions"]}>${own.map(row)}<//>`;
   };
   return html`${wrong}<${Answered} of=${found} draw=${draw} />`;
 }
