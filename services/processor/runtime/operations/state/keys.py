@@ -80,11 +80,18 @@ def _read(spec: StoreSpec[Any], row_key: bytes, row: bytes) -> ReadRow:
     shown = None
     if decode is not None:
         try:
-            shown = msgspec.to_builtins(decode(payload), str_keys=True)
+            shown = msgspec.to_builtins(decode(payload), str_keys=True, enc_hook=_unpacked)
         except Exception:  # noqa: BLE001  (any row is listed, also one on which the application raises)
             shown = None
     text = row_key[1:].decode(errors="backslashreplace")
     return ReadRow(spec.name, text, row_format, deadline_ms, len(row), shown)
+
+
+def _unpacked(value: Any) -> Any:
+    """What a decoded row keeps packed, as the timeline of a view. Raises `TypeError` for anything else."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.msgpack.decode(value)
+    raise TypeError(f"{type(value).__name__} cannot be shown")
 
 
 def delete(settings: Settings, application: Application, key: bytes, *, is_dry: bool, points: CrashPoints) -> Deleted:

@@ -3,6 +3,9 @@
 import dataclasses
 from typing import Any
 
+from services.processor.applications.video_views.stores import VIEWS
+from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, with_event
+from services.processor.applications.video_views.view.state import new_view
 from services.processor.engine.application.application import StoreSpec
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
@@ -39,6 +42,14 @@ def test_a_row_is_shown_also_where_it_cannot_be_decoded() -> None:
     assert (shown.store, shown.key, shown.deadline_ms, shown.row) == ("counts", "k\\xff", 5, 7)
     assert _read(COUNTS, b"\x01k", pack(0, b"not a number")).row is None
     assert _read(COUNTS, b"\x01k", pack(0, b"\x07", 9)).row is None
+
+
+def test_what_a_row_keeps_packed_is_shown_too() -> None:
+    view = new_view("mux", 5)
+    view.folded.progress.timeline = with_event(NO_EVENTS, 1_700_000_000_000, 3, 250, 4_000_000)
+    row = _read(VIEWS, b"\x01acme:v", pack(5, VIEWS.encode(view))).row
+    assert row[0] == "mux"
+    assert "[[1700000000000, 3, 250, 4000000]]" in str(row)
 
 
 def test_a_core_forgets_a_key_with_its_timers_and_entries() -> None:
