@@ -54,14 +54,8 @@ def due_ms(view: ViewState, rules: FinishRules) -> int:
     """The next clock time at which something happens to the view without a beacon."""
     if view.finished_ms:
         return view.finished_ms + rules.lateness_ms
-    # Without `min`, which costs a call each: it is asked with every beacon.
-    due = finishes_at_ms(view, rules)
-    writes_ms = writes_at_ms(view, rules)
-    due = min(due, writes_ms)
-    if view.shown.viewer:
-        silent_ms = view.last_append_ms + rules.live_silence_ms
-        due = min(due, silent_ms)
-    return due
+    due = min(finishes_at_ms(view, rules), writes_at_ms(view, rules))
+    return min(due, view.last_append_ms + rules.live_silence_ms) if view.shown.viewer else due
 
 
 def end_reason(progress: Progress, *, rebuffer_ms: int, is_superseded: bool) -> EndReason:
