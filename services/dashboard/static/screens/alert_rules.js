@@ -49,13 +49,19 @@ export function NewRule({ receivers, done }) {
   const asked = ruleMetricOf(more.rule ?? "");
   const filter = sliceOf(filters);
   const chosen = useSignal(/** @type {any} */ (null));
+  const made = useSignal(0);
+  const finish = () => {
+    // Another form: a reset takes the first of each list, so that the next rule would be of the least severity.
+    made.value += 1;
+    done();
+  };
   const suggested = useFetched(customer === "*" ? null : `suggested ${customer}`, () => `/v1/alerts/rules/suggested?customer=${encodeURIComponent(customer)}`);
   const begun = chosen.value ?? { ...NEW, filter, ...(asked ? { metric: asked, condition: "threshold" } : {}) };
   const offers = suggested.data?.rules ?? [];
   return html`<details open=${asked !== null}><summary>New rule</summary>
     ${offers.length > 0 && html`<p id="suggested-rules">Suggested: ${offers.map((/** @type {any} */ one) => html`<button type="button" key=${one.name} onClick=${() => { chosen.value = one; }}>${one.name}</button> `)}</p>`}
     <p class="note" id="rule-where">${filters.length ? `Within: ${sliceText(filter, "all views", titleOf)}. The filters above say it.` : "Of all views, unless the filters above or the form narrow it: by single values of at most two dimensions."}</p>
-    <${RuleForm} key=${JSON.stringify([customer, begun])} id="new-rule" begun=${begun} customer=${customer === "*" ? "" : customer} receivers=${receivers} done=${done} />
+    <${RuleForm} key=${JSON.stringify([customer, begun, made.value])} id="new-rule" begun=${begun} customer=${customer === "*" ? "" : customer} receivers=${receivers} done=${finish} />
   </details>`;
 }
 
