@@ -18,7 +18,10 @@ export default function Profile() {
     if (done.value) form.reset();
   };
   const begin = async (/** @type {Event} */ event) => {
+    const form = /** @type {HTMLFormElement} */ (event.target);
     begun.value = await act("POST", "/v1/profile/second-factor", { present: given(event).present });
+    // The page goes on being shown: the password does not stay in it.
+    if (begun.value) form.reset();
   };
   const confirmed = async (/** @type {Event} */ event) => {
     const answer = await act("POST", "/v1/profile/second-factor/confirm", { code: given(event).code });
