@@ -19,7 +19,7 @@ export const customers = signal([]);
 export const customs = signal({});
 
 /** @param {string} name */
-export const titleOf = (name) => capital(dimensions.value[name]?.title ?? customs.value[name] ?? name.replace(/^custom\./, ""));
+export const titleOf = (name) => capital(dimensions.value[name]?.title ?? (name.startsWith("custom.") ? (customs.value[name] ?? name.slice("custom.".length)) : name));
 
 /** @param {string} name @returns {Metric} */
 export const metricOf = (name) => metrics.value[name] ?? { name, title: name, unit: "count", kind: "sum", formula: "", worse: null };

@@ -22,7 +22,7 @@ export default function CustomDimensions() {
     if (await set(String(name).trim(), String(title))) form.reset();
   };
   const row = (/** @type {any} */ one) => html`<tr key=${one.name}><th scope="row"><code>${one.name}</code></th><td>${one.title}</td>
-    <td><${Link} to=${{ screen: "explore", more: { by: `custom.${one.name}` } }}>Explore by it<//></td>
+    <td>${!one.name.includes(",") && html`<${Link} to=${{ screen: "explore", more: { by: `custom.${one.name}` } }}>Explore by it<//>`}</td>
     <td>${may("edit") && html`<button type="button" onClick=${() => set(one.name, null)}>Remove</button>`}</td></tr>`;
   return html`${wrong}
     <p class="note">What players send as custom data can be filtered and broken down by. A title here names it on every screen, and puts it into the lists of dimensions.</p>
