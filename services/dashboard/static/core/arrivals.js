@@ -82,7 +82,7 @@ const ADVICE = {
   unknown_customer: "The write key is none that is known: compare it with those above.",
   revoked_key: "The write key was revoked or has ended: use a present one.",
   forbidden_origin: "The page's origin is not among those of the key: add it in Settings.",
-  unnumbered: "CMCD without sn: switch it on, or repetitions cannot be told from new records.",
+  unnumbered: "CMCD without sn: switch it on, since repetitions look like new records without it.",
   unsigned: "The view has no valid signature, and the customer wants one.",
 };
 

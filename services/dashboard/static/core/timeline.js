@@ -82,7 +82,7 @@ const ENDS = {
   superseded: "ended by the next view",
 };
 
-/** How a view ended: that it failed comes first, whatever the viewer did then. @param {any} row @param {boolean} isOpen */
+/** How a view ended: that it failed comes first, before what the viewer did then. @param {any} row @param {boolean} isOpen */
 export function endText(row, isOpen) {
   const end = isOpen ? "still open" : (ENDS[row.end_reason] ?? row.end_reason);
   if (row.end_reason === "error" && !isOpen) return end;

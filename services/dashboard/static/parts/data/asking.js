@@ -182,7 +182,7 @@ function keep(key, data) {
 }
 
 /**
- * An answer as it stands: a skeleton, what is wrong, or what `draw` makes of it; an answer of before is marked with its age.
+ * An answer as it stands: a skeleton, what is wrong, or what `draw` makes of it; an earlier answer is marked with its age.
  * @param {{of: Answer, draw: (data: any) => any, height?: number}} props
  */
 export function Answered({ of, draw, height = 160 }) {

@@ -7,7 +7,7 @@ import { counted, now_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { place } from "../place.js";
 
-/** @param {{isNow?: boolean}} props - `isNow`: what is shown goes up to now, whatever the place's range. */
+/** @param {{isNow?: boolean}} props - `isNow`: what is shown goes up to now in any range of the place. */
 export function Freshness({ isNow = false }) {
   const { as_of_ms, ahead_ms } = counted.value;
   const range = isNow ? null : resolved(place.value, now_ms.value);
