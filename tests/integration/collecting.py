@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from deploy.local.ports import free_port
 from deploy.local.process import Child
@@ -96,6 +96,23 @@ class Collector:
         return [json.loads(line) for line in self.child.log_file.read_text().splitlines()]
 
 
+_NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+
+
+def _end_of(consumer: Consumer, partition: TopicPartition) -> int:
+    """The partition's end. A broker that has only just started answers that it does not lead the partition yet."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            end: int = consumer.get_watermark_offsets(partition, timeout=SECONDS_MAX)[1]
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return end
+
+
 class Reader:
     """Reads a topic's records from where it ended when the reader was made."""
 
@@ -111,7 +128,7 @@ class Reader:
         known = self._consumer.list_topics(timeout=SECONDS_MAX).topics
         partitions = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
         for partition in partitions:
-            partition.offset = self._consumer.get_watermark_offsets(partition, timeout=SECONDS_MAX)[1]
+            partition.offset = _end_of(self._consumer, partition)
         self._consumer.assign(partitions)
         self.records: list[Record] = []
 
