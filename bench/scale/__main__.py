@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--group", type=int, nargs=2, default=(100, 768), metavar=("MEMBERS", "PARTITIONS"))
     parser.add_argument("--only", nargs="+", choices=[*PHASES, _GROUP], default=[*PHASES, _GROUP])
     asked = parser.parse_args()
-    given = Given(asked.slots, asked.partitions, asked.committing, tuple(asked.largest), tuple(asked.group))
+    given = Given(sorted(asked.slots), asked.partitions, asked.committing, tuple(asked.largest), tuple(asked.group))
     for name in asked.only:
         if name == _GROUP:
             settled = group(given)

@@ -180,12 +180,12 @@ def _cpu_seconds(pid: int) -> float:
 
 def spent(before: Schedule, after: Schedule) -> tuple[int, int]:
     """Nanoseconds on a core and of waiting for one, of all threads that are there after: one that has ended is left out."""
-    spent = [
+    found = [
         (times[0] - known[0], times[1] - known[1])
         for thread, times in after.items()
         for known in (before.get(thread, (0, 0)),)
     ]
-    return sum(one[0] for one in spent), sum(one[1] for one in spent)
+    return sum(one[0] for one in found), sum(one[1] for one in found)
 
 
 def _schedule(pid: int) -> Iterator[tuple[str, tuple[int, int]]]:

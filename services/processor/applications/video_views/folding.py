@@ -39,7 +39,7 @@ class VideoViews:
         self._dimensions = stores.dimensions
         self._live = stores.live
         self._gauges = stores.gauges
-        self._rules = stores.rules
+        self._put_view = stores.put_view
 
     def fold(self, record: Record) -> None:
         """Folds one beacon. Raises `Undecodable` if it is no beacon, or of another client than the rest of its view."""
@@ -51,7 +51,7 @@ class VideoViews:
             raise Undecodable("the view id has a character NUL")
         beacon = codec.BEACON.decode(record.value)
         next_step = to_step(beacon)
-        if beacon.source == SESSION_SOURCE:
+        if SOURCES[beacon.source].has_plays:
             self._sessions.fold(record, key, beacon, next_step)
         else:
             self._fold_into_view(record, key, beacon, next_step)
@@ -83,7 +83,7 @@ class VideoViews:
         else:
             view.duplicate_count += 1
             board.duplicates += 1
-        self._views.put_by(key, view, due_of(view, self._rules))
+        self._put_view(key, view)
 
     def _is_closed(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> bool:
         """Whether the beacon belongs to a view that has closed: then it is counted, as late or as a duplicate."""

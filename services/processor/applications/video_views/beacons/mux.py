@@ -39,9 +39,6 @@ _OF_EVENT: Final[Mapping[str, Mapping[str, Any]]] = {
     "warning": {"is_warning": True},
 }
 _NOTHING: Final[Mapping[str, Any]] = {}
-#: Events, and attributes of any event, that say more.
-_TELL_MORE: Final = frozenset({"error", "ad", "request", "background"})
-_MAY_CHANGE: Final = frozenset({"video_source_bitrate", "player_program_time"})
 ADS: Final = {
     "adbreakstart": step.AD_BREAK_BEGINS,
     "adbreakend": step.AD_BREAK_ENDS,
@@ -191,12 +188,9 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
     )
 
 
-def _more(beacon: Beacon, event: str, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _more(beacon: Beacon, event: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
     """What few beacons say. Each field of a step that is given costs time."""
-    of_event = _OF_EVENT.get(event, _NOTHING)
-    if event not in _TELL_MORE and _MAY_CHANGE.isdisjoint(attrs):
-        return of_event
-    more = dict(of_event)
+    more = dict(_OF_EVENT.get(event, _NOTHING))
     if "video_source_bitrate" in attrs:
         more["bitrate_bps"] = bitrate_bps(attrs["video_source_bitrate"])
     # `viewend` repeats the last values: they are not of what is shown now.

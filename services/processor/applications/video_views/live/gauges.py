@@ -38,6 +38,7 @@ class Gauges:
     ) -> None:
         """The view has changed by a beacon."""
         progress, shown = view.folded.progress, view.shown
+        # Of most beacons nothing changes: the view has begun, and is counted as started and open.
         if not (progress.has_begun and shown.is_started and shown.is_open) or view.finished_ms:
             self.count(view, row, dimensions)
         state = progress.state
@@ -51,8 +52,7 @@ class Gauges:
         known = shown.slices
         if dimensions_changed or not known or not self._board.is_cohort(known[0]):
             known = self._cohort(row, view, dimensions)
-        if viewer != shown.viewer or bitrate_bps != shown.bitrate_bps or known is not shown.slices:
-            self._show(view, row, viewer, bitrate_bps, known)
+        self._show(view, row, viewer, bitrate_bps, known)
         # Of most beacons the outcome stays: the start-up time is counted, and nothing has failed.
         if shown.startup_ms is None or shown.has_failed or progress.errors.is_fatal:
             self._note_outcome(view, row, dimensions)

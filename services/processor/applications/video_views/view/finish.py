@@ -3,16 +3,14 @@
 from typing import Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.view.finish_rules import FinishRules
+from services.processor.applications.video_views.view.finish_rules import MINUTE_MS, FinishRules
 from services.processor.applications.video_views.view.progress.errors import has_failed
 from services.processor.applications.video_views.view.progress.progress import Progress, last_seen
 from services.processor.applications.video_views.view.state import ViewState
 from shared.schemas.view import EndReason
 
-_MINUTE_MS: Final = 60_000
-
 #: Rebuffering in all after which a view that ends in it ended for that reason; mux-embed gives up then, too.
-LONG_REBUFFER_MS: Final = 5 * _MINUTE_MS
+LONG_REBUFFER_MS: Final = 5 * MINUTE_MS
 
 
 #: States after which little can come.
@@ -41,8 +39,7 @@ def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
 
 def writes_at_ms(view: ViewState, rules: FinishRules) -> int:
     """The clock time at which the row of an open view is written although the view goes on."""
-    every_ms = rules.view_max_ms if rules.view_max_ms > _MINUTE_MS else _MINUTE_MS
-    return (view.written_ms or view.first_append_ms) + every_ms
+    return (view.written_ms or view.first_append_ms) + max(rules.view_max_ms, MINUTE_MS)
 
 
 def has_begun(view: ViewState) -> bool:
@@ -54,8 +51,8 @@ def due_ms(view: ViewState, rules: FinishRules) -> int:
     """The next clock time at which something happens to the view without a beacon."""
     if view.finished_ms:
         return view.finished_ms + rules.lateness_ms
-    due = min(finishes_at_ms(view, rules), writes_at_ms(view, rules))
-    return min(due, view.last_append_ms + rules.live_silence_ms) if view.shown.viewer else due
+    finishes_ms = min(finishes_at_ms(view, rules), writes_at_ms(view, rules))
+    return min(finishes_ms, view.last_append_ms + rules.live_silence_ms) if view.shown.viewer else finishes_ms
 
 
 def end_reason(progress: Progress, *, rebuffer_ms: int, is_superseded: bool) -> EndReason:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 _SECOND_MS: Final = 1_000
-_MINUTE_MS: Final = 60 * _SECOND_MS
-_HOUR_MS: Final = 60 * _MINUTE_MS
+MINUTE_MS: Final = 60 * _SECOND_MS
+_HOUR_MS: Final = 60 * MINUTE_MS
 
 
 @dataclass(frozen=True)
@@ -13,11 +13,11 @@ class FinishRules:
     """How long after its last beacon a view finishes, and how long it is remembered after that."""
 
     #: After the player was closed: the second of its two closing requests may still come.
-    clean_ms: int = _MINUTE_MS
+    clean_ms: int = MINUTE_MS
     #: After the video's end, or a fatal error, if the player was not closed.
-    ended_ms: int = 5 * _MINUTE_MS
+    ended_ms: int = 5 * MINUTE_MS
     #: While beacons should come: starting, playing, rebuffering, seeking.
-    silent_ms: int = 5 * _MINUTE_MS
+    silent_ms: int = 5 * MINUTE_MS
     #: While silence is normal: paused, or not begun yet.
     paused_ms: int = _HOUR_MS
     #: While a view goes on, its row is written each time that this has passed since its first beacon.

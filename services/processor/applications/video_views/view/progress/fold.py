@@ -47,8 +47,7 @@ def fold(progress: Progress, next_step: Step) -> None:
 
 def _take_values(progress: Progress, next_step: Step) -> None:
     """Takes in what does not depend on the state."""
-    if next_step.ends:
-        progress.ended |= next_step.ends
+    progress.ended |= next_step.ends
     progress.signature = max(progress.signature, next_step.signature)
     playhead_ms, counters = next_step.playhead, next_step.counters
     if playhead_ms is not None and playhead_ms > progress.playhead_ms:

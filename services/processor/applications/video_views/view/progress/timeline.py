@@ -1,6 +1,6 @@
 """The timeline of a view, packed as its row stores it: it is written with every change of the view, and read once, for its row.
 
-As lists of numbers it was the largest part of an open view in memory, and each commit of the view encoded all of it again.
+An event as a list of numbers is five objects in memory, and each commit of the view encodes all events again.
 """
 
 from typing import Final
