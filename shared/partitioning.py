@@ -1,8 +1,8 @@
 """Maps a key to its partition: murmur2 as in the Java client, for every producer and every lookup.
 
 Source of the algorithm: MurmurHash2 (32 bit, seed 0x9747b28c) as in Apache Kafka's `Utils.murmur2`; the partition is
-`(hash & 0x7fffffff) % partitions` as in its `BuiltInPartitioner`. The number of partitions of a topic changes only
-as docs/growing.md says: it is multiplied, so that each key stays or moves to a new partition.
+`(hash & 0x7fffffff) % partitions` as in its `BuiltInPartitioner`. The number of partitions of a topic changes only as
+docs/growing.md says. It is multiplied, so that each key stays or moves to a new partition.
 """
 
 from functools import lru_cache

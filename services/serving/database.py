@@ -1,7 +1,7 @@
 """The serving database, as a reader of topic `views` writes it: rows and positions in one transaction.
 
-A position is moved only from where this process knows it to be. So of two processes that read the same partition, as after a pause
-in which the group gave it away, one is refused and goes on from what the other has written.
+A position is moved only from where this process knows it to be. Two processes may read the same partition, for example after a
+pause in which the group reassigned it. Then one is refused, and continues from the position that the other has written.
 """
 
 from collections.abc import Mapping, Sequence

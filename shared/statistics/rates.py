@@ -1,9 +1,9 @@
 """Rates: what is usual of one, learned minute by minute and kept by hour of the week, and how unlikely is what is counted. Pure.
 
-A forecast is the rate of the season (`seasons`); of a share, times how far the last minutes were from it: it rises slowly and falls
-quickly.
-How far figures differ by more than chance is learned with them: windows of 15 s from their neighbours, which is what a viewer who
-is counted more than once does; minutes from their forecasts, which is what the rate itself does besides.
+A forecast is the rate of the season (`seasons`). For a share, it is multiplied by how far the last minutes were from it. This
+factor rises slowly and falls quickly. The difference of figures beyond chance is learned with them. Windows of 15 s differ from
+their neighbours because a viewer is counted more than once. Minutes differ from their forecasts because the rate itself varies,
+too.
 """
 
 from math import sqrt

@@ -1,7 +1,7 @@
 """The probability of so large a count if nothing has changed: exact predictive distributions of counts. Pure arithmetic.
 
-Sources: A. Gelman and others, Bayesian Data Analysis (3rd ed., 2013), chapter 2: a rate that is itself only known from past counts
-makes the next count beta-binomial (of a number of calls) or negative binomial (in a stretch of time); H. Jeffreys' priors.
+Sources: A. Gelman and others, Bayesian Data Analysis (3rd ed., 2013), chapter 2, and H. Jeffreys' priors. If a rate is only known
+from past counts, the next count is beta-binomial (of a number of calls) or negative binomial (in a stretch of time).
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Bounds: how much incidents and rules of one customer remember of slices, in bytes. Pure.
 
-All of a customer is one row of the store. Viewers choose the names of slices, and a customer has up to `RULES_MAX` rules: without
+All of a customer is one row of the store. Viewers choose the names of slices, and a customer has up to `RULES_MAX` rules. Without
 a bound the row would be refused, and the customer's alerts would stop.
 """
 

@@ -1,6 +1,7 @@
 """One trial: `python -m services.alerts.trying`. Reads what is asked and then rows, a line of JSON each; writes the answer as JSON.
 
-It is a process of its own because it computes for seconds: who started it goes on meanwhile, and ends it when it takes too long.
+It is a process of its own because it computes for seconds. The process that started it continues meanwhile, and ends it when it
+takes too long.
 """
 
 import os

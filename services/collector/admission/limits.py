@@ -209,8 +209,8 @@ class RejectedRoom:
 class InFlight:
     """Bytes that requests hold which are not yet answered: of their bodies, unpacked too, and of the records made of them.
 
-    Each party (an address, a key) holds `party_share_max` of them at most, so that none takes the room of all others; of a key's
-    room one address takes half, for keys are no secret.
+    Each party (an address, a key) holds `party_share_max` of them at most, so that none takes the room of all others. One address
+    holds at most half of a key's room, because keys are no secret.
     """
 
     def __init__(self, bytes_max: int, party_share_max: float = 1.0) -> None:

@@ -1,7 +1,7 @@
 """Reads the newest records of topics `beacons` and `rejected` when somebody looks, and nothing in between.
 
-One reading at a time, of a bounded time, number of records and bytes: a thousand people who look cost no more than one after
-another, and no customer's records, however large, take the memory that all share.
+There is one reading at a time, with a bounded time, number of records and bytes. A thousand people who look cost no more than one
+after another. No customer's records, however large, take the memory that all share.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Reads topic `live` on a thread of its own: all partitions, from some minutes back, committed records only.
 
-It belongs to no consumer group: every dashboard shows everything, and has no position worth keeping. librdkafka reconnects by
-itself; the feed only finds out whether the broker answers, so that the page can show it.
+It belongs to no consumer group: every dashboard shows everything, and needs no stored position. The client reconnects by itself.
+The feed only finds out whether the broker answers, so that the page can show it.
 """
 
 import threading

@@ -1,8 +1,8 @@
 """Turns live records into the page's picture: sums over partitions, bucket by bucket, for the last minutes. Pure; bounded.
 
 Each partition counts on its own clock, so the records of one bucket arrive at different times. A bucket is shown when every
-recently active partition has reached it, or `settle_ms` after its first record: then a partition is behind or gone, and the picture
-must not stop for it. Later records still correct a bucket that is already shown.
+recently active partition has reached it, or `settle_ms` after its first record. In the second case a partition is behind or gone,
+and the picture must not stop for it. Later records still correct a bucket that is already shown.
 """
 
 from collections import defaultdict

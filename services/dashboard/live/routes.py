@@ -80,8 +80,8 @@ class LiveRoutes:
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """The picture whenever it changes, as server-sent events, until either side goes away.
 
-        With as many streams as may be open, the one that has been open longest ends: its page listens again after a moment,
-        and no number of open streams keeps a page out.
+        If the number of open streams is at its limit, the one that has been open longest ends. Its page listens again after a
+        moment, so no number of open streams keeps a page out.
         """
         try:
             asked = _asked(request)

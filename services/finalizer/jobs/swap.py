@@ -1,8 +1,8 @@
 """Makes a reprocessed generation visible to all readers, and reverts that.
 
 A swap merges the rows of `reprocessed` into `views` in one commit; the higher (generation, revision) wins. It keeps the former rows
-in `replaced`. Later revisions are written to both (`warehouse.merge_beside`), so that reverting the swap loses none of them. Swaps
-form a stack: each has a larger generation than the one before, and the newest is reverted first, since its `replaced` rows may
+in `replaced`. Later revisions are written to both (`warehouse.merge_beside`), so that reverting the swap loses none of them.
+Swaps form a stack: each has a larger generation than the one before. The newest is reverted first, since its `replaced` rows may
 belong to the one before. Each step may be repeated after a crash.
 """
 

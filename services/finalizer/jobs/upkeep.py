@@ -1,7 +1,7 @@
 """What follows from batches: hours that have changed are counted again, and tables are maintained, on a thread of their own.
 
-Nothing of it is lost with the process: slices that are to be counted are marked in Postgres, and maintenance is done again by the
-next round. Batches and this thread take turns (`Landing.turn`), a transaction or a table at a time: no batch waits for a round.
+No work is lost with the process: slices that are to be counted are marked in Postgres, and the next round repeats maintenance.
+Batches and this thread take turns (`Landing.turn`), a transaction or a table at a time: no batch waits for a round.
 """
 
 import threading

@@ -1,9 +1,9 @@
 """Turns views into rollups: exact sums, histograms and sketches that add up over time, customers and dimensions.
 
-A *group* is one row of table `rollups`: a grain, a start, a customer, and members of a set of dimensions (`dimensions` names them
-joined by +, the empty text for the total; `members` holds their values in that order, null where unknown). Inside this module
-groups are `Groups`: their sums, their sketches, and, in a frame of its own, one row per histogram bucket. So merging is addition. A
-stored group is *wide*: one row with its histograms as maps.
+A *group* is one row of table `rollups`: a grain, a start, a customer, and members of a set of dimensions. `dimensions` names the
+set joined by +, and is empty for the total. `members` holds their values in that order, null where unknown. Inside this module
+groups are `Groups`: their sums, their sketches, and, in a frame of its own, one row per histogram bucket. So merging is addition.
+A stored group is *wide*: one row with its histograms as maps.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Division: what one partition's state becomes when the application's keys are divided among more partitions.
 
-The number of partitions is multiplied. So a key of partition p of n stays, or moves to p + n, p + 2n, ...: a new partition gets
+The number of partitions is multiplied. So a key of partition p of n stays, or moves to p + n, p + 2n, ... A new partition gets
 rows of one former partition alone, and a former partition gets none.
 """
 

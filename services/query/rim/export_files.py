@@ -1,7 +1,7 @@
 """Exports on disk: of each a file of its state and, once it is done, its result. Several processes may share the folder.
 
-A job is one process's as long as that holds the lock on its file: so a job whose process has ended is taken up by another, or by
-the same one after its restart.
+A job belongs to one process as long as that holds the lock on its file. So another process continues a job whose process has
+ended, or the same one after its restart.
 """
 
 import fcntl

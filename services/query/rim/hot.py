@@ -1,8 +1,8 @@
 """Postgres: sums of hours, and hot rows of slices that the warehouse does not have as they are now.
 
-A slice is a customer's hour. Postgres owns the slices that are hot (changed since the finalizer last published them) or dirty (the
-finalizer is about to count them again), as far back as hot rows are kept; the warehouse owns all others. There the two have the
-same rows, so a question is answered as of one moment of Postgres.
+A slice is a customer's hour. Postgres owns the slices that are hot (changed since the finalizer last published them) or dirty
+(the finalizer is about to count them again). That holds as far back as hot rows are kept. The warehouse owns all others. There
+the two have the same rows, so a question is answered as of one moment of Postgres.
 """
 
 import hashlib

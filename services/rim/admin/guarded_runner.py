@@ -1,5 +1,5 @@
-"""An aiohttp runner for hostile requests: no request causes a logged traceback or a 500 before a handler has seen it, and no
-answer says which versions run here."""
+"""An aiohttp runner for hostile requests. No request causes a logged traceback or a 500 before a handler has seen it. No answer
+says which versions run here."""
 
 import logging
 from collections.abc import Awaitable, Callable

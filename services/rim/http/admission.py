@@ -15,8 +15,8 @@ class Admission:
     """Admits a request whose token has the scope of its route, and reads no customer but its own.
 
     A request with the header `passed_on` comes from another slot, which has admitted it already: it wants scope `slots` and no
-    other. Any answer is about the caller alone: 401 for no token that is known, 403 for one without the scope, and for a customer
-    of others 404, as where nothing is.
+    other. Any answer is about the caller alone: 401 without a known token, and 403 for one without the scope. For another
+    organisation's customer it is 404, as for one that does not exist.
     """
 
     def __init__(self, credentials: Credentials, passed_on: str) -> None:

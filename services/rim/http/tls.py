@@ -1,7 +1,7 @@
 """TLS of every client and every listener: version 1.2 at least, from one function each.
 
-Kafka's clients have no setting of a least version, so they are given `SUITES`, which older versions do not know
-(services/rim/kafka/security.py). libpq's least version is 1.2; services/rim/database/postgres.py refuses a lower one.
+Kafka's clients have no setting of a least version, so they use `SUITES`, which older versions do not have
+(services/rim/kafka/security.py). The least version of libpq is 1.2; services/rim/database/postgres.py refuses a lower one.
 """
 
 import ssl

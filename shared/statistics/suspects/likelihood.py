@@ -1,8 +1,8 @@
 """How well a cohort explains a change, from its counts and all counts. Pure, over arrays of cohorts.
 
-Events are Poisson. Views of a cohort have a usual rate of their own, which is not known but measured in the usual range; now it is
-multiplied by a factor. The explanation "this cohort by one factor, all else by another" stands beside "everything by one": the log
-of the ratio of their likelihoods is Kulldorff's scan statistic (1997) with a measured baseline, in nats.
+Events are Poisson. Views of a cohort have a usual rate of their own, which is measured in the usual range. Now it is multiplied
+by a factor. The explanation "this cohort by one factor, all else by another" is compared with "everything by one". The log of the
+ratio of their likelihoods is Kulldorff's scan statistic (1997) with a measured baseline, in nats.
 """
 
 from dataclasses import dataclass, replace

@@ -83,8 +83,8 @@ async def redeem(connection: psycopg.AsyncConnection, credential: Credential) ->
 async def log_in(connection: psycopg.AsyncConnection, claims: Claims, address: str | None) -> tuple[str, str]:
     """The person that these claims are of, and the organisation. Raises `NoAccount`.
 
-    An invitation of the verified address makes one, and is accepted. A person of that address is the same person from now on; a
-    password that it had ends, since who has made the account may not be who has the address.
+    An invitation of the verified address makes one, and is accepted. A person of that address is the same person from now on. Its
+    former password ends, since the maker of the account may not be the holder of the address.
     """
     await connection.execute(_LOCK)
     row = await (await connection.execute(_KNOWN, (claims.issuer, claims.subject))).fetchone()

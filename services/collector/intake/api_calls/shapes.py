@@ -1,6 +1,6 @@
 """The shape of one value: the only part of a payload that is kept. Values do not leave this module.
 
-Two things are kept of a value that is probably not personal: a number's size, for ranges; and a word that may be one of an
+Of a value that is probably not personal, two parts are kept: the size of a number, for ranges, and a word that may be one of an
 enumeration (`shared.api.formats.WORD`). A value is probably personal by its field's name or by its format.
 """
 

@@ -1,8 +1,8 @@
 """The syntax of a CMCD record: a dictionary of structured fields (RFC 8941), as JSON values.
 
-Lenient where players differ from the RFC: keys and strings may hold any letter, and blanks may surround commas. Values become JSON
-as follows: a number, string, token or flag is itself; a bare key is `true`; bytes are their base64; an inner list is a list of
-[item, parameters], where the parameters are null for none, the name of a lone bare one (`5000;v` is [5000, "v"]), and else an
+Lenient where players differ from the RFC: keys and strings may hold any letter, and blanks may surround commas. Values become
+JSON as follows: a number, string, token or flag is itself; a bare key is `true`; bytes are their base64. An inner list is a list
+of [item, parameters]. The parameters are null for none, the name of a single bare one (`5000;v` is [5000, "v"]), and otherwise an
 object. An item with parameters outside a list is a list of one. Parameters of a list are dropped.
 
 Patterns are possessive: no pattern backtracks, so matching is linear and needs no extra memory.

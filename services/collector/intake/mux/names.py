@@ -1,7 +1,7 @@
 """mux-embed's short field names spelled out: `xwati` is `view_watch_time`.
 
-A name's words follow each other without a separator: the first as one letter, later ones as two, an integer as its digits, a word
-the tables do not know as itself between underscores (`_word_`; as the first word, `word_`).
+A name's words follow each other without a separator: the first as one letter, later ones as two, an integer as its digits. A word
+that the tables do not have stays itself between underscores (`_word_`; as the first word, `word_`).
 """
 
 import re

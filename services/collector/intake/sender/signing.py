@@ -1,7 +1,7 @@
 """Signed views: a token that a customer's server makes for one view, and its check.
 
-A token is `<expires>.<signature>`: the end of its validity in seconds since 1970, and the HMAC-SHA256 (RFC 2104) of
-`<customer id>:<view id>:<expires>` in hexadecimal digits, under one of the customer's signing keys. Pure.
+A token is `<expires>.<signature>`. The first is the end of its validity in seconds since 1970. The second is the HMAC-SHA256 (RFC
+2104) of `<customer id>:<view id>:<expires>` in hexadecimal digits, under one of the customer's signing keys. Pure.
 """
 
 import hashlib

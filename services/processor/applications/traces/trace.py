@@ -4,8 +4,9 @@ A span is the interval from its start to its end. Spans of one trace id that are
 span between two parts joins them. So the parts, and the spans in them, depend only on the set of spans and not on their order, as
 long as no span is late.
 
-A part's row is written when the clock passes the gap after its last end, and again when spans arrive within the grace. The part is
-kept for some time after that, for lookups and for spans that began long before: a span that ended within the grace is never late.
+A part's row is written when the clock passes the gap after its last end, and again when spans arrive within the grace. The part
+is kept for some time after that, for lookups and for spans that began long before. So a span that ended within the grace period
+is never late.
 """
 
 from typing import Final, Protocol

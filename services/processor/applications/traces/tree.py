@@ -79,8 +79,8 @@ class _Frame:
 def critical_path(tree: Tree) -> list[CriticalSegment]:
     """The stretches of the root's time that it was waiting for nothing else in, span by span, in the order of time.
 
-    From the end backwards: the child that ended last is what its parent waited for; before that child began, the one that
-    ended last by then; in between the parent worked itself. A child counts within its parent's time alone. The durations
+    The path goes from the end backwards. A parent waited for the child that ended last, and before that child began, for the one
+    that had ended last by then. In between the parent worked itself. A child counts within its parent's time alone. The durations
     add up to the root's. (The method is that of CRISP, USENIX ATC 2022, and of Jaeger's trace view.)
     """
     segments: list[CriticalSegment] = []

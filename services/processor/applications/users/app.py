@@ -1,6 +1,6 @@
 """users: topics, stores and the fold that changes users and, with the partitions of e-mail addresses, assigns the addresses.
 
-A write that needs an address is a saga over two partitions, each step a record and the rows that go with it in one transaction:
+A write that needs an address is a saga over two partitions. Each step is a record and its rows in one transaction:
 
     user's partition      the change is noted, the address claimed              the user is as before
     address's partition   the claim is granted or refused, the user's partition is informed
@@ -9,7 +9,7 @@ A write that needs an address is a saga over two partitions, each step a record 
     address's partition   the former address is free, the user's partition is informed
     user's partition      the outcome is published
 
-Other writes of the same user wait meanwhile, in their order. A step that is not answered in time is repeated.
+Meanwhile other writes of the same user wait, in their order. A step without an answer in time is repeated.
 """
 
 from typing import Any, Final

@@ -1,7 +1,7 @@
 """Answers that are stored objects: one unchanged, or many as the parts of one body, streamed from the object store.
 
-Many are `multipart/mixed` (RFC 2046): each part has the object's headers and its length. The bytes come from a client, so no answer
-lets a browser run them: one object is `application/octet-stream`, and its own type is in a header.
+Many are `multipart/mixed` (RFC 2046): each part has the object's headers and its length. The bytes come from a client, so no
+answer lets a browser run them. One object is `application/octet-stream`, and its own type is in a header.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Ownership: which member of the group has which partition, as the group coordinator reports it.
 
-It routes queries, and it prevents stale answers: an answer is sent only if the coordinator, asked after the rows were read, names
-the member that read them. So a slot that was paused, evicted or replaced gives no stale answer. This does not depend on the length
-of the pause or on clocks.
+It routes queries, and it prevents stale answers. After the rows were read, the coordinator is asked. The answer is sent only if
+it names the member that read them. So a slot that was paused, evicted or replaced gives no stale answer. This does not depend on
+the length of the pause or on clocks.
 """
 
 import struct

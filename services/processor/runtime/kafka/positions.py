@@ -1,7 +1,7 @@
 """Positions: from which offset the slot's consumer reads each input, and which partitions are paused.
 
-A partition is assigned to the client only when it is known from where to read. Assigned from its beginning, the client asks the
-broker where that is; if the answer comes after a seek, the client forgets the seek and reads from the beginning.
+A partition is assigned to the client only when it is known from where to read. A client that is assigned the beginning asks the
+broker for its offset. If the answer comes after a seek, the client forgets the seek and reads from the beginning.
 """
 
 import time

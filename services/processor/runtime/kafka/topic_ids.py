@@ -1,7 +1,7 @@
 """Topic ids: whether a topic is still the one that a partition was folded from. Kafka gives each new topic an id (KIP-516).
 
-A topic that was deleted and created again has the same name and other records: offsets of the former mean nothing in it. So
-each commit keeps the ids of the inputs and of the changelog in `meta`, and they are compared at a takeover and while a slot works.
+A topic that was deleted and created again has the same name and other records: offsets of the former mean nothing in it. So each
+commit keeps the ids of the inputs and of the changelog in `meta`. They are compared at a takeover and while a slot works.
 """
 
 import threading

@@ -1,9 +1,10 @@
 """Growing: moves the state of an application to more partitions. Slots work while it is copied, and are stopped for the rest.
 
 What a partition's rows become is copied to the new partitions' changelogs as the slots commit it. Without a position these copies
-mean nothing to anyone. Once the slots are stopped, one transaction of the partition's own producer id writes what has changed
-since, deletes the rows that have left, and gives each partition a position that says among how many the state is divided now. So a
-crash at any time leaves each partition as it was, or done, and the next run does the rest. Nothing else is noted anywhere.
+mean nothing to anyone. Once the slots are stopped, one transaction of the partition's own producer id moves the rest. It writes
+the later changes and deletes the rows that have left. It gives each partition a position that says among how many the state is
+divided now. So a crash at any time leaves each partition as it was, or done, and the next run does the rest. Nothing else is
+noted anywhere.
 """
 
 import time
@@ -74,9 +75,9 @@ def sources(settings: Settings, application: Application, present: int, partitio
 class Source:
     """A partition whose state is to be divided. `copy` once, `follow` while slots work, `move` once they are stopped.
 
-    All raise `CannotGrow`, `ReadingFailed`, `KafkaException`, `NewerFormat`. Two runs at the same time do no harm: the copies are
-    written by the producer id of the first new partition, which the later run takes from the former one, and `move` makes sure that
-    it still has that id before it commits.
+    All raise `CannotGrow`, `ReadingFailed`, `KafkaException`, `NewerFormat`. Two runs at the same time do no harm. The producer
+    id of the first new partition writes the copies, and the later run takes it from the former one. `move` makes sure that it
+    still has that id before it commits.
     """
 
     def __init__(

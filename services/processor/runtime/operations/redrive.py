@@ -1,8 +1,8 @@
 """Redrive: produces records of topic `rejected` to the application's input again, each once.
 
 A transaction holds the records and a marker in topic `redriven` that names them by their offsets in `rejected`. A run reads the
-markers first, so a second run does not produce a record again; a run that is killed leaves neither record nor marker. Its
-transactional id is the application's own, so of two concurrent runs the later one fences the earlier.
+markers first, so a second run does not produce a record again. A killed run leaves neither record nor marker. Its transactional
+id is the application's own, so of two concurrent runs the later one fences the earlier.
 """
 
 from collections.abc import Iterator

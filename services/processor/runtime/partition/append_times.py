@@ -1,9 +1,9 @@
 """AppendTimes: keeps a broker's clock that leaps from moving a partition's clock, which would finish every open view.
 
 The clock of a partition follows the append times of its records, and these are a broker's wall clock. A record may be stamped
-ahead of the present by what brokers' clocks differ, and by no more. The present is the later one of two times: this machine's
-wall clock, and the broker's time of the partition's last commit plus the time since then on the monotonic clock. So a slow
-clock on one machine alone holds up nothing.
+ahead of the present by what brokers' clocks differ, and by no more. The present is the later one of two times. One is this
+machine's wall clock. The other is the broker's time of the partition's last commit plus the time since then on the monotonic
+clock. So a slow clock on one machine alone holds up nothing.
 """
 
 import time

@@ -60,8 +60,8 @@ def take_over(
 
     1. `init_transactions`: fences the former owner and aborts what it left open. A crash right after: the partition has no owner
        until the next takeover. Then wait until the application's global tables have all that their topics have now.
-    2. Open the store. It holds only what was committed, up to its last flush. When its files cannot be relied on (they
-       are known to be bad: `discard` says why; or turn out to be), they are deleted, once: the changelog has everything.
+    2. Open the store. It holds only what was committed, up to its last flush. If its files cannot be used (they are known to be
+    bad, and `discard` says why, or turn out to be), they are deleted, once. The changelog has everything.
     3. Replay the changelog from there to its end. A crash: rows ahead of the store's position, overwritten by the next.
     """
     store = warm

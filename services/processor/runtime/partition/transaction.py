@@ -103,8 +103,8 @@ class Committer:
         1. Begin. A crash right after costs nothing: nothing was written.
         2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the successor's `init_transactions`
            aborts it, and readers (read_committed) never see it.
-        3. Wait until all are acknowledged. An abort before that purges what is on its way, also a record that the broker has:
-           the client gives its sequence number to a record of the next transaction, and the broker drops that as a copy.
+        3. Wait until all are acknowledged. An abort before that purges records that are on their way, also one that the broker
+        has. The client gives its sequence number to a record of the next transaction, and the broker drops that as a copy.
         4. Send the input offsets. A crash: as after 2.
         5. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the successor replays it
            from the changelog, meta included.

@@ -1,7 +1,7 @@
 """Fencing: what it means that the group has fenced this process. Another process has joined under the slot's id, or none has.
 
-None has where the coordinator was lost while this process joined: the client joins again, the group keeps the member of the request
-that hung, and fences one of the two. That member has no process. The group drops it when its session is over.
+None has if the coordinator was lost while this process joined. Then the client joins again, the group keeps the member of the
+request that hung, and fences one of the two. That member has no process. The group drops it when its session is over.
 """
 
 import time

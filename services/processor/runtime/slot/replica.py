@@ -1,7 +1,7 @@
 """Replica: one process of a slot. It runs the slot while it is active, and keeps warm copies while it is a standby.
 
-Without standbys a slot has one replica, always active. With them, the replica at home (0) and those on other hosts share the slot's
-static id in the group: the replica that joins last has its partitions, at once and without moving partitions of other slots.
+Without standbys a slot has one replica, always active. With them, the replica at home (0) and those on other hosts share the
+slot's static id in the group. The replica that joins last has its partitions at once, and no partitions of other slots move.
 """
 
 import threading

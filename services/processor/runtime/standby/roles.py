@@ -1,6 +1,6 @@
 """Roles: each replica decides from the heartbeats which replica of a slot is active. Pure.
 
-A wrong decision costs a hand-over and never a row: the replica that joins the group last under the slot's static id has its
+A wrong decision costs a hand-over and never a row. The replica that joins the group last under the slot's static id has its
 partitions, and the producers of the others are fenced.
 """
 

@@ -1,11 +1,10 @@
 """How the steps of a session fall into plays: a function of the set of them, for any order in which they came.
 
 A *run* of the sequence begins with each step numbered 0 of another time, and holds the steps sent from then until the next
-run. Where a number comes a second time within it, or well after a greater one by the same clock, the step numbered 0 between
-the two was lost: another run begins there. Steps from before the first known beginning are of the first run, if it has none of
-their numbers; else they are a run of its own. What is settled stays where it is: the beginning of a settled play that comes
-late belongs to it, and is a misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another
-one.
+run. If a number comes a second time within it, or well after a greater one by the same clock, the step numbered 0 between the two
+was lost. Another run begins there. Steps from before the first known beginning are of the first run, if it has none of their
+numbers. Otherwise they are a run of their own. What is settled stays where it is: the beginning of a settled play that comes late
+belongs to it, and is a misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,8 @@
 """The plays within one CMCD session: the same plays for any order of their beacons (`arrangement`).
 
-Players keep one session id over several plays (hls.js over `loadSource`). Most steps only lengthen the play they belong to;
-one that shows that plays begin elsewhere than was thought makes the session be arranged again, around that step. Plays close
-in their order; what then comes for a closed one is late, and what restarts the sequence after it is a new play.
+Players keep one session id over several plays (hls.js over `loadSource`). Most steps only lengthen the play they belong to. If a
+step shows that plays begin elsewhere, the session is arranged again around that step. Plays close in their order; what then comes
+for a closed one is late, and what restarts the sequence after it is a new play.
 """
 
 from collections.abc import Iterable

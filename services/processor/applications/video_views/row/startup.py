@@ -45,8 +45,8 @@ def startup_of(progress: Progress, counters: dict[str, Any], *, counts_itself: b
 def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startup) -> dict[str, Any]:
     """Startup of content, player, page, and all together (Mux, understand metric definitions: startup time metrics).
 
-    The content's is from the wish to play to its first frame, without ad breaks; the aggregate is page load + player
-    startup + video startup, of the first view of a page alone.
+    The content's start-up time is from the wish to play to its first frame, without ad breaks. The aggregate is page load +
+    player startup + video startup, and only the first view of a page has one.
     """
     startup_ms = startup.startup_ms
     content_ms = counters.get("content_startup_ms")

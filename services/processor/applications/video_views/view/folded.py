@@ -1,7 +1,7 @@
 """The steps of a view that are folded, in their order. The newest of them are kept, so that they can be folded again.
 
-`by_number` and `by_time` decide the order. Steps are folded again if one comes late, or if another copy of one counts: the row
-follows from the set of beacons alone, so of the copies of a beacon the one that was received first counts.
+`by_number` and `by_time` decide the order. Steps are folded again if one comes late, or if another copy of one counts. The row
+follows from the set of beacons alone, so the copy of a beacon that was received first counts.
 """
 
 from collections.abc import Iterable, Iterator

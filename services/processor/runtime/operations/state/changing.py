@@ -1,7 +1,7 @@
 """Changing: one transaction over all partitions of an application that no slot works. So an act is done or not, never half.
 
-It fences every partition first: a slot that was paused cannot commit afterwards. The transaction is that of the first
-partition's producer id: after a crash, the next run or the next takeover of that partition aborts what was left open.
+It fences every partition first: a slot that was paused cannot commit afterwards. The transaction is that of the first partition's
+producer id. After a crash, the next run or the next takeover of that partition aborts an open one.
 """
 
 import time

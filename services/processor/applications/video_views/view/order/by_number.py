@@ -1,7 +1,7 @@
 """The order of a view whose client numbers its beacons (mux, CMCD).
 
-The steps up to the first gap in the numbers are folded. Those after it wait in `held` until the gap closes. If too many wait,
-by number or by bytes, the gap is given up: what waited behind it is folded, and what then comes of the gap is late.
+The steps up to the first gap in the numbers are folded. Those after it wait in `held` until the gap closes. If too many wait, by
+number or by bytes, the gap is given up. The waiting steps are folded, and later steps of the gap are late.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Steps with about one delay: whether they were only delayed, or sent by a clock that was set back, by their numbers.
 
-Numbers rise with the time, but for the beginning of a play. So of two places where such steps may have been sent, their own times
-and those times moved by the difference of delays, the numbers around them show which is theirs. Times in ms.
+Numbers rise with the time, but for the beginning of a play. Such steps may have been sent at two places: at their own times, or
+at those times moved by the difference of delays. The numbers around them show which is right. Times in ms.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,8 +1,8 @@
 """The clock of a client that is set back: the order of plays, and of beacons without numbers, follows the times of receipt then.
 
 The *delay* of a step is its server time less its client time. A step that was received after a quicker one, which was sent
-after it, was either delayed, or the clock was set back. After a clock was set back delays stay as they are; a step that
-was delayed is followed by quick ones (docs/view.md, "Plays of a CMCD session"). Times in ms.
+after it, was either delayed, or the clock was set back. After a clock was set back, delays stay as they are. A delayed step is
+followed by quick ones (docs/view.md, "Plays of a CMCD session"). Times in ms.
 """
 
 from bisect import bisect_left, bisect_right

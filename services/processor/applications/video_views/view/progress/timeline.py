@@ -1,4 +1,4 @@
-"""The timeline of a view, packed as its row stores it: it is written with every change of the view, and read once, for its row.
+"""The timeline of a view, packed as its row stores it. It is written with every change of the view, and read once, for its row.
 
 An event as a list of numbers is five objects in memory, and each commit of the view encodes all events again.
 """
