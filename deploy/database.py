@@ -36,22 +36,24 @@ class DatabaseSettings(Settings):
 
     PREFIX: ClassVar[str] = "DATABASE_"
 
-    dsn: Dsn = pydantic.Field(description="of a superuser, to the product's database")
-    finalizer_password: pydantic.SecretStr = pydantic.Field(min_length=16, description="of the database's owner")
+    dsn: Dsn = pydantic.Field(description="postgresql://... of a superuser, to the product's database")
+    finalizer_password: pydantic.SecretStr = pydantic.Field(
+        min_length=16, description="password of the database's owner"
+    )
     collector_password: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="of user collector; without it nobody logs in as it"
+        default=None, min_length=16, description="password of user collector; without it that user cannot log in"
     )
     serving_password: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="of user serving; without it nobody logs in as it"
+        default=None, min_length=16, description="password of user serving; without it that user cannot log in"
     )
     query_password: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="of user query; without it nobody logs in as it"
+        default=None, min_length=16, description="password of user query; without it that user cannot log in"
     )
     dashboard_password: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="of user dashboard; without it nobody logs in as it"
+        default=None, min_length=16, description="password of user dashboard; without it that user cannot log in"
     )
     notifications_password: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="of user notifications; without it nobody logs in as it"
+        default=None, min_length=16, description="password of user notifications; without it that user cannot log in"
     )
 
 

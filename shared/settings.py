@@ -112,18 +112,18 @@ class Settings(SettingsGroup):
         default="", description="PEM file of this service's own certificate, where the brokers ask for one"
     )
     kafka_key_file: str = pydantic.Field(default="", description="PEM file of that certificate's key (PKCS #8)")
-    kafka_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="of the key file")
+    kafka_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="password of the key file")
     kafka_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = pydantic.Field(
         default="SCRAM-SHA-512", description="SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN"
     )
-    kafka_username: str = pydantic.Field(default="", description="who this service is to Kafka")
+    kafka_username: str = pydantic.Field(default="", description="user name of this service at Kafka")
     kafka_password: pydantic.SecretStr | None = pydantic.Field(
         default=None, min_length=1, description="password of PLAYHEAD_KAFKA_USERNAME"
     )
     admin_token: pydantic.SecretStr | None = pydantic.Field(
         default=None,
         min_length=16,
-        description="bearer token of the admin endpoint; without it anybody may ask, in profile production nobody",
+        description="bearer token of the admin endpoint; without it metrics are open, and in profile production closed",
     )
     log_format: Literal["json", "console"] = pydantic.Field(
         default="json", description="json, or console to read in a terminal"
@@ -137,7 +137,7 @@ class Settings(SettingsGroup):
     trace_url: str = pydantic.Field(
         default="",
         pattern=r"(https?://[^\s@]+)?",
-        description="where spans go, as OTLP over HTTP: http://host/v1/traces",
+        description="address to which spans go, as OTLP over HTTP: http://host/v1/traces",
     )
 
     @pydantic.model_validator(mode="after")

@@ -52,7 +52,7 @@ class CollectorSettings(IntakeLimits, Settings):
         default=None, description="postgresql://... of a database with table collector.customers, instead of either"
     )
     customers_seconds: float = pydantic.Field(
-        default=2.0, gt=0, le=3_600, description="seconds between looks at the file or table"
+        default=2.0, gt=0, le=3_600, description="seconds between two checks of the file or table for changes"
     )
     usage_seconds: float = pydantic.Field(
         default=10.0,
@@ -78,7 +78,7 @@ class CollectorSettings(IntakeLimits, Settings):
         default=10_000_000.0, gt=0, le=1e12, description="bytes of bodies and recordings of such a customer"
     )
     customer_bytes_per_day: float = pydantic.Field(
-        default=500e9, gt=0, le=1e15, description="the same over a day: what such a customer may store"
+        default=500e9, gt=0, le=1e15, description="bytes that such a customer may store in a day"
     )
     customer_cpu_ms_per_second: float = pydantic.Field(
         default=500.0, gt=0, le=1e12, description="ms of CPU a second that reading such a customer's requests takes"
@@ -121,7 +121,7 @@ class CollectorSettings(IntakeLimits, Settings):
         description="bytes of bodies and records being received or stored",
     )
     in_flight_share_max: float = pydantic.Field(
-        default=0.25, gt=0, le=1, description="of the bytes in flight, what one address, and one key, may hold"
+        default=0.25, gt=0, le=1, description="share of the bytes in flight that one address, and one key, may hold"
     )
     wasted_ms_per_second_max: float = pydantic.Field(
         default=50.0,
@@ -165,20 +165,20 @@ class CollectorSettings(IntakeLimits, Settings):
     )
     spool_dir: str = pydantic.Field(
         default="",
-        description="folder of this process alone, on a disk that outlives it, for what Mux clients send; empty: none",
+        description="folder of the spool for Mux clients, of this process alone, on a disk that survives it; empty: no spool",
     )
-    spool_bytes_max: int = pydantic.Field(default=1024**3, ge=1024**2, le=2**50, description="bytes held back at most")
+    spool_bytes_max: int = pydantic.Field(default=1024**3, ge=1024**2, le=2**50, description="bytes of the spool")
     spool_seconds_max: float = pydantic.Field(
         default=1_800.0,
         gt=0,
         le=86_400,
-        description="seconds; half the lateness window: refuses more once the oldest is older",
+        description="seconds that a spooled request may wait, half the lateness window; then no more are accepted",
     )
     drain_notice_seconds: float = pydantic.Field(
         default=2.0, ge=0, le=300, description="seconds between readiness going away and no new connections"
     )
     drain_seconds_max: float = pydantic.Field(
-        default=30.0, gt=0, le=600, description="seconds to finish what is under way"
+        default=30.0, gt=0, le=600, description="seconds to finish requests and deliveries after SIGTERM"
     )
 
     @pydantic.field_validator("customers")

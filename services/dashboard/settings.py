@@ -30,20 +30,23 @@ class DashboardSettings(AccountsSettings):
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )
     query_seconds_max: float = pydantic.Field(
-        default=5.0, gt=0, le=60, description="then the page shows that Postgres is away"
+        default=5.0,
+        gt=0,
+        le=60,
+        description="seconds without an answer after which the page shows that Postgres is away",
     )
 
     oidc_issuer: str = pydantic.Field(
         default="",
         pattern=r"(https://[^\s@?#]+|http://(localhost|127\.0\.0\.1)(:\d+)?(/[^\s@?#]*)?)?",
-        description="an OpenID provider that people log in at too, as it names itself; it needs a public URL",
+        description="issuer URL of an OpenID provider at which people log in too; it needs a public URL",
     )
-    oidc_client_id: str = pydantic.Field(default="", description="what this dashboard is called there")
+    oidc_client_id: str = pydantic.Field(default="", description="client id of this dashboard at the provider")
     oidc_client_secret: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="what it proves itself there with"
+        default=None, min_length=16, description="client secret of this dashboard at the provider"
     )
     oidc_name: str = pydantic.Field(
-        default="single sign-on", max_length=60, description="what the page of logins calls the provider"
+        default="single sign-on", max_length=60, description="name of the provider on the login page"
     )
 
     query_url: str = pydantic.Field(
@@ -52,7 +55,7 @@ class DashboardSettings(AccountsSettings):
         description="where the service query answers: http://query:8093; without it there are no questions under /v1",
     )
     query_wait_seconds_max: float = pydantic.Field(
-        default=30.0, gt=0, le=600, description="without a byte of its answer; after that it counts as away"
+        default=30.0, gt=0, le=600, description="seconds without a byte of its answer, after which it counts as away"
     )
 
     lookup_url: str = pydantic.Field(
@@ -63,7 +66,7 @@ class DashboardSettings(AccountsSettings):
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
         default=None,
         min_length=16,
-        description="this service's own at the lookups, an entry of PROCESSOR_LOOKUP_CREDENTIALS",
+        description="token of this service at the lookups, with an entry in PROCESSOR_LOOKUP_CREDENTIALS",
     )
     lookup_ca_file: str = pydantic.Field(
         default="",
@@ -89,12 +92,12 @@ class DashboardSettings(AccountsSettings):
         default=50.0,
         gt=0,
         le=100_000,
-        description="of one person or token, of what the dashboard answers itself; four seconds' requests may come at once, others"
+        description="requests of one person or token that the dashboard answers; four seconds' requests may come at once, others"
         " are refused (429)",
     )
     streams_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="pages that listen to live updates")
     drain_seconds_max: float = pydantic.Field(
-        default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
+        default=10.0, gt=0, le=600, description="seconds to finish requests after SIGTERM"
     )
 
     @pydantic.model_validator(mode="after")

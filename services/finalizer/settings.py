@@ -70,24 +70,26 @@ class FinalizerSettings(Settings):
         default=600.0,
         ge=0,
         le=86_400,
-        description="after a request to delete data, for what is on its way: spooled beacons, traces that are open",
+        description="wait after a request to delete data, for spooled beacons and open traces",
     )
-    postgres_away_seconds_max: float = pydantic.Field(default=60.0, gt=0, le=3600, description="then the batch fails")
+    postgres_away_seconds_max: float = pydantic.Field(
+        default=60.0, gt=0, le=3600, description="seconds without Postgres after which the batch fails"
+    )
     views_bootstrap: str | None = pydantic.Field(
-        default=None, min_length=1, description="host:port of the cluster that has topic views, where it is another one"
+        default=None, min_length=1, description="host:port of the cluster that has topic views, if it is another one"
     )
     views_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] | None = pydantic.Field(
         default=None,
-        description="of that cluster, with all that follows; without it what holds for the first holds there too",
+        description="security protocol of that cluster, with the settings below; without it, those of the first cluster hold",
     )
     views_ca_file: str = pydantic.Field(default="", description="as PLAYHEAD_KAFKA_CA_FILE")
     views_certificate_file: str = pydantic.Field(default="", description="as PLAYHEAD_KAFKA_CERTIFICATE_FILE")
     views_key_file: str = pydantic.Field(default="", description="as PLAYHEAD_KAFKA_KEY_FILE")
-    views_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="of the key file")
+    views_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="password of the key file")
     views_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = pydantic.Field(
         default="SCRAM-SHA-512", description="as PLAYHEAD_KAFKA_SASL_MECHANISM"
     )
-    views_username: str = pydantic.Field(default="", description="who the finalizer is to that cluster")
+    views_username: str = pydantic.Field(default="", description="user name of the finalizer at that cluster")
     views_password: pydantic.SecretStr | None = pydantic.Field(
         default=None, min_length=1, description="password of FINALIZER_VIEWS_USERNAME"
     )
@@ -98,16 +100,16 @@ class FinalizerSettings(Settings):
         default=60.0,
         ge=0.1,
         le=3600,
-        description="the same, of the other streams: nobody waits for what they land",
+        description="time between the starts of two batches of each other stream",
     )
     rollup_seconds: float = pydantic.Field(
         default=60.0,
         ge=0.1,
         le=3600,
-        description="between two rounds that count changed hours again; hot rows have them before",
+        description="time between two rounds that count changed hours again; until then hot rows have them",
     )
     offsets_per_trigger_max: int = pydantic.Field(
-        default=100_000, ge=1, le=10_000_000, description="offsets of one batch"
+        default=100_000, ge=1, le=10_000_000, description="offsets of one batch of views"
     )
     batch_bytes_max: int = pydantic.Field(
         default=64 * 1024 * 1024,
@@ -119,7 +121,7 @@ class FinalizerSettings(Settings):
         default=400_000,
         ge=1,
         le=10_000_000,
-        description="the same, of each of the other streams",
+        description="offsets of one batch of each other stream",
     )
     slices_max: int = pydantic.Field(
         default=500,
@@ -130,7 +132,7 @@ class FinalizerSettings(Settings):
     rollup_by: str = pydantic.Field(
         default=",".join(DIMENSIONS),
         pattern=rf"^({_DIMENSION}(\+{_DIMENSION}){{0,3}}(,{_DIMENSION}(\+{_DIMENSION}){{0,3}}){{0,19}})?$",
-        description="what rollups are broken down by: dimensions, or several joined by +; the total and source are always there",
+        description="dimensions by which rollups are broken down, or several joined by +; the total and source are always there",
     )
     members_max: int = pydantic.Field(
         default=MEMBERS_MAX,
@@ -139,7 +141,7 @@ class FinalizerSettings(Settings):
         description="members of each of these that a customer's hour keeps apart, those with the most views; the rest is (other)",
     )
     drain_seconds_max: float = pydantic.Field(
-        default=60.0, gt=0, le=600, description="for the running batch after SIGTERM"
+        default=60.0, gt=0, le=600, description="time for the running batch after SIGTERM"
     )
     cores: int = pydantic.Field(
         default=2, ge=1, le=256, description="threads of the local Spark; spark-submit has its own"
@@ -151,7 +153,7 @@ class FinalizerSettings(Settings):
     applications: str = pydantic.Field(
         default=",".join(APPLICATIONS),
         pattern=rf"^({_APPLICATION}(,{_APPLICATION})*)?$",
-        description="whose topics are landed besides those of views",
+        description="applications whose topics are landed, besides views",
     )
     driver_memory: str = pydantic.Field(
         default="2g", pattern=r"^\d+[mg]$", description="heap of the JVM, as 2g or 900m"
@@ -163,12 +165,12 @@ class FinalizerSettings(Settings):
     crash_at: str | None = pydantic.Field(
         default=None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points"
     )
-    auto_compact: bool = pydantic.Field(default=True, description="small files are joined as they become many")
+    auto_compact: bool = pydantic.Field(default=True, description="whether small files are joined as they become many")
     maintenance_seconds: float = pydantic.Field(
-        default=3600.0, gt=0, le=604_800, description="between two rounds of compaction, retention and vacuum"
+        default=3600.0, gt=0, le=604_800, description="time between two rounds of compaction, retention and vacuum"
     )
     vacuum_hours: int = pydantic.Field(
-        default=168, ge=1, le=8760, description="files that no version needs are kept so long"
+        default=168, ge=1, le=8760, description="hours for which files that no version needs are kept"
     )
     bronze_days: int = pydantic.Field(default=90, ge=0, le=_DAYS_MAX, description=_DAYS)
     late_days: int = pydantic.Field(default=90, ge=0, le=_DAYS_MAX, description=_DAYS)

@@ -22,12 +22,12 @@ class NotificationsSettings(Settings):
         description="how browsers reach the page; messages link to it",
     )
     smtp_host: str = pydantic.Field(default="", description="mail server; without one no e-mail is sent")
-    smtp_port: int = pydantic.Field(default=587, ge=1, le=65535, description="its port")
+    smtp_port: int = pydantic.Field(default=587, ge=1, le=65535, description="port of the mail server")
     smtp_security: Literal["starttls", "tls", "none"] = pydantic.Field(
         default="starttls", description="how the connection is secured; a certificate that does not verify ends it"
     )
     smtp_user: str = pydantic.Field(default="", description="login at the mail server; empty: none")
-    smtp_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="its password")
+    smtp_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="password at the mail server")
     smtp_from: str = pydantic.Field(
         default="Playhead <playhead@localhost>", pattern=r"[^\r\n]{3,200}", description="sender of e-mails"
     )
@@ -45,10 +45,10 @@ class NotificationsSettings(Settings):
         description="longest wait after the first attempt, the shortest is half of it; it doubles",
     )
     backoff_ms_max: int = pydantic.Field(
-        default=600_000, ge=1, le=3_600_000, description="and is never longer than this"
+        default=600_000, ge=1, le=3_600_000, description="longest wait after any attempt"
     )
     answer_ms_max: int = pydantic.Field(
-        default=10_000, ge=100, le=60_000, description="for a receiver to answer one attempt"
+        default=10_000, ge=100, le=60_000, description="time for a receiver to answer one attempt"
     )
     messages_max: int = pydantic.Field(default=50, ge=1, le=1_000, description="messages that are sent at a time")
     postgres_connections_max: int = pydantic.Field(

@@ -19,7 +19,7 @@ class ProcessorSettings(FailureRules, CompiledSettings, Settings):
 
     PREFIX: ClassVar[str] = "PROCESSOR_"
 
-    application: ApplicationName = pydantic.Field(default="video_views", description="what the slot runs")
+    application: ApplicationName = pydantic.Field(default="video_views", description="application that the slot runs")
     slot: str = pydantic.Field(
         default="0/0", pattern=r"[A-Za-z0-9._-]+/[0-9]+", description="<host>/<slot>, e.g. pod-0/1"
     )
@@ -51,11 +51,11 @@ class ProcessorSettings(FailureRules, CompiledSettings, Settings):
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
         default=None,
         min_length=16,
-        description="with which slots of one application pass requests on to each other; without it lookups are off",
+        description="bearer token with which slots of one application forward requests to each other; without it lookups are off",
     )
     lookup_credentials: pydantic.SecretStr = pydantic.Field(
         default=pydantic.SecretStr(""),
-        description="who may ask lookups: name=scope,scope=SHA-256 of its token[=customer,customer], separated by spaces",
+        description="callers of lookups: name=scope,scope=SHA-256 of its token[=customer,customer], separated by spaces",
     )
     lookup_certificate_file: str = pydantic.Field(
         default="", description="PEM file of the lookups' certificate and its chain; with it they are HTTPS alone"
@@ -81,7 +81,7 @@ class ProcessorSettings(FailureRules, CompiledSettings, Settings):
         default=86_400_000,
         ge=100,
         le=30 * 86_400_000,
-        description="after so long a local store's files are written again without what was deleted",
+        description="time after which a local store's files are written again without deleted rows",
     )
     session_ms: int = pydantic.Field(
         default=6_000, ge=1_000, le=20_000, description="silence after which the group gives its partitions to others"
@@ -177,7 +177,7 @@ class ProcessorSettings(FailureRules, CompiledSettings, Settings):
         default=900_000,
         ge=0,
         le=86_400_000,
-        description="an object that the store answers 4xx for so long is rejected, and its session goes on without it",
+        description="an object that the store answers 4xx for this time is rejected, and its session continues without it",
     )
     version: str = pydantic.Field(
         default="",

@@ -37,42 +37,47 @@ class QuerySettings(AccountsSettings):
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
         default=None,
         min_length=16,
-        description="this service's own at the lookups, an entry of PROCESSOR_LOOKUP_CREDENTIALS",
+        description="token of this service at the lookups, with an entry in PROCESSOR_LOOKUP_CREDENTIALS",
     )
     lookup_ca_file: str = pydantic.Field(
         default="",
         description="PEM file of the authorities that certificates of https lookups are checked with; empty: the system's",
     )
 
-    threads: int = pydantic.Field(default=2, ge=1, le=256, description="of DuckDB, for all questions together")
+    threads: int = pydantic.Field(default=2, ge=1, le=256, description="threads of DuckDB, for all questions together")
     memory_bytes_max: int = pydantic.Field(
         default=1 << 30,
         ge=1 << 27,
         le=1 << 40,
-        description="of DuckDB, for all questions together; a question beyond it is refused",
+        description="memory of DuckDB, for all questions together; a question beyond it is refused",
     )
     columns_bytes_max: int = pydantic.Field(
         default=512 << 20,
         ge=0,
         le=1 << 40,
-        description="of columns of the warehouse that are kept in memory beside DuckDB's, those asked for last; 0: none",
+        description="bytes of the warehouse's columns that are kept in memory beside DuckDB's, those used last; 0: none",
     )
-    questions_max: int = pydantic.Field(default=4, ge=1, le=256, description="that DuckDB answers at a time")
+    questions_max: int = pydantic.Field(default=4, ge=1, le=256, description="questions that DuckDB answers at a time")
     caller_questions_max: int = pydantic.Field(
-        default=16, ge=1, le=10_000, description="of one caller that are answered or wait; others are refused (429)"
+        default=16,
+        ge=1,
+        le=10_000,
+        description="questions of one caller that are answered or wait; others are refused (429)",
     )
     caller_requests_per_second: float = pydantic.Field(
         default=50.0,
         gt=0,
         le=100_000,
-        description="of one caller; four seconds' requests may come at once, others are refused (429)",
+        description="requests of one caller; four seconds' requests may come at once, others are refused (429)",
     )
-    seconds_max: float = pydantic.Field(default=10.0, gt=0, le=600, description="for one question, its wait included")
+    seconds_max: float = pydantic.Field(
+        default=10.0, gt=0, le=600, description="seconds for one question, its wait included"
+    )
     rows_max: int = pydantic.Field(
         default=500_000_000,
         ge=1,
         le=10**12,
-        description="in the files that one question reads; larger ones are refused",
+        description="rows in the files that one question reads; larger questions are refused",
     )
     hot_rows_max: int = pydantic.Field(
         default=200_000,
@@ -80,20 +85,26 @@ class QuerySettings(AccountsSettings):
         le=10_000_000,
         description="hot rows that one question reads; if there are more, it is answered from the warehouse alone",
     )
-    days_max: int = pydantic.Field(default=limits.DAYS_MAX, ge=1, le=4_000, description="of one question's range")
+    days_max: int = pydantic.Field(default=limits.DAYS_MAX, ge=1, le=4_000, description="days of one question's range")
     answers_max: int = pydantic.Field(default=500, ge=0, le=100_000, description="answers that are kept in memory")
     exports_dir: Path | None = pydantic.Field(
         default=None, description="folder of exports, which processes may share; without it there are none"
     )
-    export_rows_max: int = pydantic.Field(default=1_000_000, ge=1, le=10**9, description="of one export")
-    export_seconds_max: float = pydantic.Field(default=600.0, gt=0, le=86_400, description="for one export")
+    export_rows_max: int = pydantic.Field(default=1_000_000, ge=1, le=10**9, description="rows of one export")
+    export_seconds_max: float = pydantic.Field(default=600.0, gt=0, le=86_400, description="seconds for one export")
     exports_bytes_max: int = pydantic.Field(
-        default=10 << 30, ge=1, le=1 << 50, description="of all exports together; no further one is begun beyond it"
+        default=10 << 30,
+        ge=1,
+        le=1 << 50,
+        description="bytes of all exports together; no further one is begun beyond it",
     )
-    exports_hours: int = pydantic.Field(default=24, ge=1, le=24 * 365, description="for which an export is kept")
+    exports_hours: int = pydantic.Field(default=24, ge=1, le=24 * 365, description="hours for which an export is kept")
     exports_under_way_max: int = pydantic.Field(
-        default=3, ge=1, le=1_000, description="of one organisation, queued or running; others are refused (429)"
+        default=3,
+        ge=1,
+        le=1_000,
+        description="exports of one organisation, queued or running; others are refused (429)",
     )
     drain_seconds_max: float = pydantic.Field(
-        default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
+        default=10.0, gt=0, le=600, description="seconds to finish requests after SIGTERM"
     )

@@ -23,22 +23,22 @@ class ServingSettings(Settings):
         default=10_000,
         ge=1_000,
         le=300_000,
-        description="a process that was not heard of for so long loses its partitions to the others",
+        description="silence after which a process loses its partitions to the others",
     )
     compare_seconds: float = pydantic.Field(
-        default=60.0, gt=0, le=3_600, description="between two comparisons of closed hours with the rollups"
+        default=60.0, gt=0, le=3_600, description="time between two comparisons of closed hours with the rollups"
     )
     closed_seconds: float = pydantic.Field(
-        default=600.0, ge=0, le=86_400, description="an hour is closed when it is over and unchanged for so long"
+        default=600.0, ge=0, le=86_400, description="time without a change after which an hour that is over is closed"
     )
     live_days: int = pydantic.Field(
         default=90, ge=0, le=3_650, description="days of topic `live` by minute; 0 lands nothing of it"
     )
     live_pair_days: int = pydantic.Field(
-        default=14, ge=0, le=3_650, description="days of which pairs of dimensions are kept, `live_days` at most"
+        default=14, ge=0, le=3_650, description="days for which pairs of dimensions are kept, `live_days` at most"
     )
     live_steps_hours: int = pydantic.Field(
-        default=26, ge=25, le=744, description="hours of which the steps of 5 s are kept"
+        default=26, ge=25, le=744, description="hours for which the steps of 5 s are kept"
     )
     live_customers_max: int = pydantic.Field(
         default=1_000, ge=1, le=100_000, description="customers of a minute; others are added up without a name"

@@ -26,25 +26,26 @@ class WebhooksSettings(Settings):
         description="the receiver, as https://host/path; it may hold a token, so it is a secret"
     )
     secret: pydantic.SecretStr = pydantic.Field(
-        min_length=16, description="what messages are signed with: text, or whsec_ and base64, as receivers have it"
+        min_length=16,
+        description="secret with which messages are signed: text, or whsec_ and base64, as receivers have it",
     )
     attempts_max: int = pydantic.Field(
-        default=8, ge=1, le=20, description="then a message is written to topic webhooks_failed"
+        default=8, ge=1, le=20, description="attempts after which a message is written to topic webhooks_failed"
     )
     backoff_ms: int = pydantic.Field(
-        default=1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles"
+        default=1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles with each attempt"
     )
     backoff_ms_max: int = pydantic.Field(
-        default=300_000, ge=1, le=3_600_000, description="and is never longer than this"
+        default=300_000, ge=1, le=3_600_000, description="longest wait after any attempt"
     )
     answer_ms_max: int = pydantic.Field(
-        default=10_000, ge=100, le=60_000, description="for the receiver to answer one attempt"
+        default=10_000, ge=100, le=60_000, description="time for the receiver to answer one attempt"
     )
     pending_max: int = pydantic.Field(
         default=1_000, ge=1, le=100_000, description="messages read and not yet delivered"
     )
     drain_seconds_max: float = pydantic.Field(
-        default=5.0, gt=0, le=60, description="for what is being delivered, at the end"
+        default=5.0, gt=0, le=60, description="seconds for messages in delivery after SIGTERM"
     )
     admin_host: str = pydantic.Field(
         default="127.0.0.1", min_length=1, description="address of health and metrics; 0.0.0.0 in a container"

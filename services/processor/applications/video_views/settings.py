@@ -39,7 +39,7 @@ class VideoViewsSettings(SettingsGroup):
         default=FinishRules.view_max_ms,
         ge=1_000,
         le=31_622_400_000,
-        description="how often the row of a view that goes on is written, 1 min at least",
+        description="interval between two rows of a view that continues, 1 min at least",
     )
     lateness_ms: int = pydantic.Field(
         default=FinishRules.lateness_ms,
