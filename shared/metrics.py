@@ -54,7 +54,7 @@ COLLECTOR_REJECTED: Final = Metric(
 COLLECTOR_REJECTED_DROPPED: Final = Metric(
     "playhead_collector_rejected_dropped_total",
     "counter",
-    "Inputs that were rejected and not kept, because more bytes of them came than topic rejected is to take.",
+    "Rejected inputs that were not kept, because they exceeded the byte rate of topic rejected.",
     ("reason",),
 )
 COLLECTOR_UNSTORED: Final = Metric(
@@ -96,7 +96,7 @@ COLLECTOR_USAGE_REPORTS: Final = Metric(
 COLLECTOR_RECEIVED_REPORTS: Final = Metric(
     "playhead_collector_received_reports_total",
     "counter",
-    "Reports to topic received of what came of each customer and what was rejected: ok, or lost (Kafka did not take it).",
+    "Reports to topic received of each customer's received and rejected input: ok, or lost (Kafka did not take it).",
     ("outcome",),
 )
 COLLECTOR_SPOOL_BYTES: Final = Metric(
@@ -178,7 +178,7 @@ PROCESSOR_CLOCK_MS: Final = Metric(
 PROCESSOR_PARTITIONS: Final = Metric(
     "playhead_processor_partitions", "gauge", "Partitions this slot has, by state.", ("state",)
 )
-PROCESSOR_ROWS: Final = Metric("playhead_processor_rows", "gauge", "Rows that stand.", ("partition", "store"))
+PROCESSOR_ROWS: Final = Metric("playhead_processor_rows", "gauge", "Rows in the store.", ("partition", "store"))
 PROCESSOR_TALLY: Final = Metric(
     "playhead_processor_tally", "gauge", "Numbers that the application keeps, as open_views.", ("partition", "name")
 )
@@ -231,7 +231,7 @@ PROCESSOR_RESTORED_ROWS: Final = Metric(
 PROCESSOR_STORES_DISCARDED: Final = Metric(
     "playhead_processor_stores_discarded_total",
     "counter",
-    "Local stores thrown away because they were corrupt or too old.",
+    "Local stores deleted because they were corrupt or too old.",
     ("application",),
 )
 PROCESSOR_MEDIA: Final = Metric(
@@ -258,7 +258,7 @@ FINALIZER_BATCH_ROWS: Final = Metric(
 FINALIZER_BATCH_AGE_SECONDS: Final = Metric(
     "playhead_finalizer_batch_age_seconds",
     "gauge",
-    "For how long the present micro-batch is under way, Spark's part of it too; 0 between two.",
+    "Age of the present micro-batch, Spark's part included; 0 between two.",
     ("stream",),
 )
 FINALIZER_VIEWS: Final = Metric("playhead_finalizer_views_total", "counter", "View revisions read from topic views.")
@@ -313,13 +313,13 @@ FINALIZER_MAINTENANCE_SECONDS: Final = Metric(
 WEBHOOKS_MESSAGES: Final = Metric(
     "playhead_webhooks_messages_total",
     "counter",
-    "Records done with: delivered, dead_letter after its last attempt, undecodable, passed_over (no opening, no closing).",
+    "Records processed: delivered, dead_letter after its last attempt, undecodable, passed_over (no opening, no closing).",
     ("outcome",),
 )
 WEBHOOKS_ATTEMPTS: Final = Metric(
     "playhead_webhooks_attempts_total", "counter", "Attempts to deliver, by the answer's class or none.", ("answer",)
 )
-WEBHOOKS_PENDING: Final = Metric("playhead_webhooks_pending_records", "gauge", "Records read and not yet done with.")
+WEBHOOKS_PENDING: Final = Metric("playhead_webhooks_pending_records", "gauge", "Records read and not yet processed.")
 
 NOTIFICATIONS_CHANGES: Final = Metric(
     "playhead_notifications_changes_total",
@@ -368,12 +368,12 @@ SERVING_LIVE_AGE_SECONDS: Final = Metric(
     "Since the newest time that was landed of topic live; 0 before the first.",
 )
 SERVING_HOT_SLICES: Final = Metric(
-    "playhead_serving_hot_slices", "gauge", "Customers' hours of which the page reads sums of views, not the rollups."
+    "playhead_serving_hot_slices", "gauge", "Customers' hours for which the page reads sums of views, not the rollups."
 )
 SERVING_DIFFERENT_SLICES: Final = Metric(
     "playhead_serving_different_slices",
     "gauge",
-    "Customers' closed hours of which the sums of views are not the rollups: 0, always.",
+    "Customers' closed hours whose sums of views differ from the rollups: always 0.",
 )
 
 QUERY_REQUESTS: Final = Metric("playhead_query_requests_total", "counter", "Requests answered.", ("route", "status"))
