@@ -1,4 +1,4 @@
-"""A record of an input topic that has the processor delete all that it holds of the record's key. Nothing is made of what it held.
+"""A record of an input topic that has the processor delete all that it holds of the record's key. No output is made of its rows.
 
 It has no value. In a topic whose records are taken by their headers it has this one:
 

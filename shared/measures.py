@@ -1,4 +1,4 @@
-"""What each measure of a group of views means: the one definition, as SQL expressions over the fields of a view.
+"""The definition of each measure of a group of views, as SQL expressions over the fields of a view.
 
 Spark (`services/finalizer/transforms/rollups.py`), Postgres (the triggers of `serving.views`) and DuckDB read the same text. The
 triggers are in a migration, which never changes once it was released: tests hold them to this module (`test_hot_sums`).

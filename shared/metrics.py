@@ -1,4 +1,4 @@
-"""The names of all metrics, each once, with what it means. Pure data: `services.rim.telemetry.metrics` creates them.
+"""The names of all metrics, each once, with its meaning. Pure data: `services.rim.telemetry.metrics` creates them.
 
 Names follow Prometheus: base units, `_total` for counters. A metric that is not declared here cannot be counted.
 """

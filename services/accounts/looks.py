@@ -1,4 +1,4 @@
-"""Who looked at which single view or viewer: a row of the accounts' audit log before the answer is given."""
+"""Looks at single views and viewers: each is a row of the accounts' audit log before the answer is given."""
 
 from collections import OrderedDict
 from collections.abc import Callable

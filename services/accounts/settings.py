@@ -1,4 +1,4 @@
-"""What every service needs that recognises people: where accounts are, and how browsers reach it."""
+"""Settings of every service that recognises people: the accounts' database, and how browsers reach the service."""
 
 import ipaddress
 from urllib.parse import urlsplit

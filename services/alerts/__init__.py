@@ -1,1 +1,1 @@
-"""alerts: rules that viewers' experience is held against, the incidents that they find, and who is notified."""
+"""alerts: rules for the experience of viewers, the incidents that they find, and the receivers of notifications."""

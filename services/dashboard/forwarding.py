@@ -1,6 +1,6 @@
 """Questions under /v1 that another service answers: passed on as they are, and their answers as they come.
 
-Who asks is found out where the answer is made: the service `query` has the same guard before its routes.
+The service that makes the answer identifies the caller: `query` has the same guard before its routes.
 """
 
 import asyncio

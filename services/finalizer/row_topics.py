@@ -1,4 +1,4 @@
-"""Topics of which every record is a row of a table: the outputs of applications, as the warehouse keeps them. Pure data.
+"""Topics whose records are rows of a table: the outputs of applications, as the warehouse keeps them. Pure data.
 
 To land another one, add it to `ALL`: its table and its stream follow.
 """

@@ -1,7 +1,7 @@
 """Sends what waits in Postgres: at least once, in order by incident and receiver, with attempts until it is dead.
 
-A message is claimed as soon as there is room for it. A receiver, or an organisation, that takes long has its share of the room and
-no more: others go on meanwhile.
+A message is claimed as soon as there is room for it. A slow receiver or organisation has its share of the room and no more, so
+others continue meanwhile.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Lays a question out over columns in memory, where most of what it reads is there; and has read what was missed."""
+"""Answers a question from columns in memory, if most of its columns are there, and loads the missing ones."""
 
 import asyncio
 from collections.abc import Sequence

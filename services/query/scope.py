@@ -1,4 +1,4 @@
-"""Who asks, and whose views they may see: the one place that decides it."""
+"""The caller, and the customers whose views the caller may see: the one place that decides it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Mends hours of which the sums of views are not the rollups. It may run beside the service and the finalizer."""
+"""Repairs hours whose sums of views differ from the rollups. It may run beside the service and the finalizer."""
 
 from collections.abc import Iterator
 

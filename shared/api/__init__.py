@@ -1,1 +1,1 @@
-"""The calls of an API: their endpoints, and the shapes of what they carry."""
+"""The calls of an API: their endpoints, and the shapes of their payloads."""

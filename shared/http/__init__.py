@@ -1,1 +1,1 @@
-"""What services share about requests and their answers."""
+"""Shared parts of requests and answers of services."""

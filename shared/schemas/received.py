@@ -1,4 +1,5 @@
-"""What one collector received of a customer in a bucket of 5 s, and what of it it rejected. The value of topic `received`.
+"""The input that one collector received from a customer in a bucket of 5 s, and the rejected part of it. The value of topic
+`received`.
 
 Beacons are counted once they are stored, and rejected ones once their answer is certain. (process, customer, bucket) is unique.
 A collector that ends by force has counted up to a bucket that it does not report.

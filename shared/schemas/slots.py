@@ -1,4 +1,4 @@
-"""What a slot says of itself and of its partitions, for operators. The classes are the JSON documents."""
+"""The report of a slot about itself and its partitions, for operators. The classes are the JSON documents."""
 
 from typing import Literal
 

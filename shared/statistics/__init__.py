@@ -1,1 +1,1 @@
-"""What is usual, and how unlikely is what is seen: seasons, tails of counts and rates, robust deviations. Pure arithmetic."""
+"""Usual values, and the probability of observed ones: seasons, tails of counts and rates, robust deviations. Pure arithmetic."""

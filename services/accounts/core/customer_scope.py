@@ -1,4 +1,4 @@
-"""CustomerScope: whose data somebody may see. Pure."""
+"""CustomerScope: the customers whose data a principal may see. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

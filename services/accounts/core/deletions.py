@@ -1,4 +1,4 @@
-"""What a request to delete data goes through. Pure."""
+"""The states and steps of a request to delete data. Pure."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What a password must be, after NIST SP 800-63B: long, and nothing that is tried first. No rule of kinds of characters. Pure."""
+"""Rules for passwords, after NIST SP 800-63B: long, and not among those tried first. No rule of kinds of characters. Pure."""
 
 from typing import Final
 

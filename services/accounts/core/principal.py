@@ -1,4 +1,4 @@
-"""Principal: who asks, and what that person or token may do. Pure."""
+"""Principal: the caller, and the permissions of that person or token. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal

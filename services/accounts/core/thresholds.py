@@ -1,4 +1,4 @@
-"""From which figure on a metric is good or bad, unless somebody chose another. Pure.
+"""The default figures from which a metric is good or bad. Pure.
 
 A figure is judged relative to n, the views on which it rests: the page does that (`static/core/figures.js`).
 """

@@ -1,4 +1,4 @@
-"""The second factor: codes that change every 30 s (RFC 6238, by pyotp), and codes for who has lost it. Pure."""
+"""The second factor: codes that change every 30 s (RFC 6238, by pyotp), and recovery codes for a lost device. Pure."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Who may use a route: each says it where it is added. An application with one that does not is not made."""
+"""Access to a route: each route declares it where it is added. An application with one that does not is not made."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What handlers raise, as problems (RFC 9457)."""
+"""Errors that handlers raise, as problems (RFC 9457)."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""How often who is known may ask: each person and each token has a rate of its own, in each process."""
+"""Request rates of known callers: each person and each token has a rate of its own, in each process."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a request brings: a body of JSON within bounds, and where it comes from."""
+"""The content of a request: a body of JSON within bounds, and the address that it comes from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Turns of those whose credential is to be looked up: addresses take turns, so that nobody's flood keeps others waiting.
+"""Turns of look-ups of credentials: addresses take turns, so that the flood of one address delays no other.
 
 A credential costs a question to Postgres before anything is known of who sends it, and anybody can invent one.
 """

@@ -1,4 +1,4 @@
-"""The audit log: who did what, when, from where. A row is written in the transaction of what it tells of."""
+"""The audit log: who did what, when, from where. A row is written in the transaction of the change that it records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a rule can measure: each metric, and of which live counts it is made. Pure."""
+"""Metrics that a rule can measure: each metric, and the live counts from which it is made. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

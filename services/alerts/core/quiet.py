@@ -1,4 +1,4 @@
-"""Quiet hours: times of the week, in a time zone, in which nobody is notified. Pure."""
+"""Quiet hours: times of the week, in a time zone, without notifications. Pure."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final

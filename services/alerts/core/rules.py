@@ -1,4 +1,4 @@
-"""What a rule may say, and what of it the alerting application needs. Pure."""
+"""The content of a rule, and the part that the alerting application needs. Pure."""
 
 from typing import Final
 

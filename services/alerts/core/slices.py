@@ -1,4 +1,4 @@
-"""Slices: the names of topic `live` and what they say, and which of them a rule judges. Pure."""
+"""Slices: the names of topic `live` and their meaning, and the slices that a rule judges. Pure."""
 
 from collections.abc import Iterable
 from functools import lru_cache

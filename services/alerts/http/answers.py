@@ -1,4 +1,4 @@
-"""What is stored, as the routes of alerts answer it."""
+"""Stored rules, receivers and incidents, as the routes of alerts answer them."""
 
 from datetime import datetime
 from typing import Any

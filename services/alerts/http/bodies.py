@@ -1,4 +1,4 @@
-"""What the routes of alerts take and answer; the OpenAPI document is made of these. Times are ms since 1970."""
+"""Bodies of requests and answers of the routes of alerts; the OpenAPI document is made of them. Times are ms since 1970."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""What requests of alerts say: body, parameters, ids. Each raises `Refused` with the problem that answers the request."""
+"""Reading of requests of alerts: body, parameters, ids. Each raises `Refused` with the problem that answers the request."""
 
 from datetime import UTC, datetime
 from typing import Final, TypeVar

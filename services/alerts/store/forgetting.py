@@ -1,4 +1,4 @@
-"""What requests to delete data delete of alerts: all of a customer, or what people wrote that names a viewer.
+"""Deletions of alert data: all of a customer, or texts of people that name a viewer.
 
 The finalizer calls it, so it is synchronous; each call is part of the transaction of its connection.
 """

@@ -1,4 +1,4 @@
-"""Receivers in Postgres: where messages go. Their addresses and secrets are read by who sends, and shown to nobody."""
+"""Receivers in Postgres: where messages go. The sender reads their addresses and secrets; no answer shows them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What bounds requests, as the collector's settings give it."""
+"""Bounds of requests, as the collector's settings give them."""
 
 from dataclasses import dataclass
 

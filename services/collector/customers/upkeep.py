@@ -1,4 +1,4 @@
-"""What runs beside requests for as long as the collector does: reloads the customers, reports their usage, and other watches."""
+"""Tasks that run beside requests until the collector ends: reloads of customers, reports of their usage, and other checks."""
 
 import asyncio
 import threading

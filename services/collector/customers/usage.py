@@ -1,4 +1,4 @@
-"""What customers store and what their limits refuse, until it is reported. Pure; use it on the event loop's thread."""
+"""Stored bytes and refused requests of customers, until they are reported. Pure; use it on the event loop's thread."""
 
 from dataclasses import dataclass, field
 

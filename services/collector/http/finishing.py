@@ -1,4 +1,4 @@
-"""What every answer gets at its end: the headers that let a page's script read it, and its count."""
+"""The last step of every answer: the headers that let a page's script read it, and its count."""
 
 from dataclasses import dataclass
 

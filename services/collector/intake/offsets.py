@@ -1,4 +1,4 @@
-"""What to add to the client times of a POST of events.
+"""The offset of the client times of a POST of events.
 
 If it does not say when it was sent, it was sent after the latest of its events. If the client's clock was set back within it, the
 latest time is an earlier one. So the events before that and those after it have offsets of their own (docs/view.md, "Time, gaps

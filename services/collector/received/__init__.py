@@ -1,1 +1,1 @@
-"""What is received of each customer, and what of it is rejected, by release: counted, and reported to topic `received`."""
+"""Counts of the input of each customer, and of its rejected part, by release, reported to topic `received`."""

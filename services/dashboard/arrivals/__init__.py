@@ -1,1 +1,1 @@
-"""What of a customer's beacons has just come, and what was rejected: for those who integrate a player."""
+"""The newest beacons and rejected input of a customer, for those who integrate a player."""

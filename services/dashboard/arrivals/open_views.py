@@ -1,4 +1,4 @@
-"""What `/v1/open-views` answers: views that are still open, among those whose beacons came last. Pure; bounded."""
+"""The answer of `/v1/open-views`: views that are still open, among those with the newest beacons. Pure; bounded."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final

@@ -1,4 +1,4 @@
-"""What `/v1/arrivals` answers, from records of topics `beacons` and `rejected`. Pure; bounded."""
+"""The answer of `/v1/arrivals`, from records of topics `beacons` and `rejected`. Pure; bounded."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, NamedTuple

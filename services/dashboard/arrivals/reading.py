@@ -1,4 +1,4 @@
-"""Reads the newest records of topics `beacons` and `rejected` when somebody looks, and nothing in between.
+"""Reads the newest records of topics `beacons` and `rejected` on request, and nothing in between.
 
 There is one reading at a time, with a bounded time, number of records and bytes. A thousand people who look cost no more than one
 after another. No customer's records, however large, take the memory that all share.

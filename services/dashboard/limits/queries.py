@@ -1,4 +1,4 @@
-"""What limits one customer, and what its limits refused lately, as collectors and finalizer write it to Postgres."""
+"""The limits of one customer, and their recent refusals, as collectors and finalizer write them to Postgres."""
 
 from functools import partial
 from typing import Annotated, Any, Final, Protocol

@@ -1,4 +1,4 @@
-"""What `/v1/live/history` answers: the live picture of earlier, from minutes that `services/serving` has landed. Pure; bounded."""
+"""The answer of `/v1/live/history`: the earlier live picture, from minutes that `services/serving` has landed. Pure; bounded."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Final, NamedTuple

@@ -1,4 +1,4 @@
-"""What `/v1/live` answers: one customer's figures of the last minutes, or one slice of them. Pure."""
+"""The answer of `/v1/live`: one customer's figures of the last minutes, or one slice of them. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal

@@ -1,4 +1,4 @@
-"""The files of the page, read once when the process starts, and served compressed. What is not among them is not served."""
+"""The files of the page, read once when the process starts, and served compressed. No other file is served."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""What follows from batches: hours that have changed are counted again, and tables are maintained, on a thread of their own.
+"""Work that follows from batches, on a thread of its own: changed hours are counted again, and tables are maintained.
 
 No work is lost with the process: slices that are to be counted are marked in Postgres, and the next round repeats maintenance.
 Batches and this thread take turns (`Landing.turn`), a transaction or a table at a time: no batch waits for a round.

@@ -1,1 +1,1 @@
-"""What a question means, and how it is answered: pure."""
+"""The meaning of a question, and its answer: pure."""

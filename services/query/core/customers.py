@@ -1,4 +1,4 @@
-"""Whose views a question is about. Pure."""
+"""The customers whose views a question is about. Pure."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What views can be broken down and filtered by: each dimension once, as an expression over a view's fields. Pure data.
+"""The dimensions by which views can be broken down and filtered: each once, as an expression over a view's fields. Pure data.
 
 Every value is a text or null (unknown). Texts are cut as in rollups and hot rows: so a value is the same wherever it is read.
 """

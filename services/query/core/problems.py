@@ -1,4 +1,4 @@
-"""What can be wrong with a question, as problems of RFC 9457."""
+"""Errors of a question, as problems of RFC 9457."""
 
 from services.query.core import limits
 from shared.http.problems import Fault, Problem

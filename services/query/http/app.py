@@ -1,4 +1,4 @@
-"""The API's HTTP application: the guard, the resources, and the document that describes them. Nothing is computed here."""
+"""The API's HTTP application: the guard, the resources, and the document that describes them. This module computes nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The admin endpoint of every service, on its own port and thread: `/livez`, `/readyz`, `/metrics`.
 
 `/livez` reports whether the process should be restarted (it never depends on Kafka); `/readyz` whether it should get work. If a
-token is set, a request without it gets only that answer: probes send no token. In profile `production` nobody may read more
-where no token is set.
+token is set, a request without it gets only that answer: probes send no token. In profile `production` no caller may read more if
+no token is set.
 """
 
 import hmac

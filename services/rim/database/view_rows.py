@@ -1,6 +1,6 @@
 """Rows of table `serving.views`: the finalizer and the service `serving` both write them, by this one statement.
 
-Whoever comes first writes a revision; the other finds it there. Triggers keep the sums of minutes and hours
+The first of them writes a revision; the other finds it there. Triggers keep the sums of minutes and hours
 (`services/finalizer/serving/migrations/r0007_hot_rows.sql`).
 """
 

@@ -1,4 +1,4 @@
-"""Credentials of services: the name of each caller, the hash of its token, what it may do, and for whom.
+"""Credentials of services: the name of each caller, the hash of its token, its scopes, and its customers.
 
 `python -m services.rim.http.credentials NAME SCOPE[,SCOPE] [CUSTOMER[,CUSTOMER]]` makes one: it prints the token, which the caller
 is given, and the entry, which the callee is given.

@@ -1,7 +1,7 @@
 """Reads topics `live`, `received` and `rejected`, committed records only, on a thread of its own, and lands them minute by minute.
 
 It belongs to no group: the process that has the lock of Postgres reads all partitions, and the others wait for it. A minute is
-landed when it is over; until then its records wait in memory, and their positions stay before them. What comes later is added.
+landed when it is over; until then its records wait in memory, and their positions stay before them. Later records are added.
 """
 
 import threading

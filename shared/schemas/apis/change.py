@@ -1,4 +1,4 @@
-"""What changed in an API after it was learned. The value of topic `api_changes`."""
+"""A change of an API after it was learned. The value of topic `api_changes`."""
 
 from typing import Final, Literal
 

@@ -1,4 +1,4 @@
-"""What the search reads: events and exposure of groups of views, now and usually, by the values of dimensions. Pure.
+"""The input of the search: events and exposure of groups of views, now and usually, by the values of dimensions. Pure.
 
 A metric is events over exposure: failed views over views, or ms of rebuffering over ms watched. A row is one view, or all views
 that have the same values. Values are numbers here: the place of a value in `Counts.values`.

@@ -1,4 +1,4 @@
-"""Finds suspects one after the other: the best explanation, then the best one of what it leaves. Pure; docs/suspects.md.
+"""Finds suspects one after the other: the best explanation, then the best one of the remaining views. Pure; docs/suspects.md.
 
 All cohorts of one and two dimensions are looked at. Those of three and four extend the best ones of one dimension less: the effect
 shows in them, however diluted.

@@ -1,4 +1,4 @@
-"""`/v1/people`, `/v1/invitations`: who is in the asker's organisation, and who is asked into it."""
+"""`/v1/people`, `/v1/invitations`: the members of the caller's organisation, and invitations to it."""
 
 from datetime import timedelta
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What an organisation calls the custom dimensions of its views."""
+"""Titles that an organisation gives to the custom dimensions of its views."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Logins at an OpenID provider: those under way, and who is whom."""
+"""Logins at an OpenID provider: those under way, and the identities of people."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Who a session or a token belongs to, and whose data its organisation may see."""
+"""The owner of a session or a token, and the customers that its organisation may see."""
 
 from typing import Any, Final
 

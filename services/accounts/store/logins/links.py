@@ -1,4 +1,4 @@
-"""Links that work once: for the first owner, for who was invited, and for a login without a password."""
+"""Links that work once: for the first owner, for invited people, and for a login without a password."""
 
 from dataclasses import dataclass
 from datetime import timedelta

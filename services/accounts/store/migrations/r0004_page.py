@@ -1,4 +1,4 @@
-"""What people chose to see: saved views of the page, and thresholds from which a figure is good or bad."""
+"""Choices of people: saved views of the page, and thresholds from which a figure is good or bad."""
 
 from services.rim.database.migrations import run_sql
 

@@ -1,4 +1,4 @@
-"""Who is in an organisation, as what."""
+"""The members of an organisation and their roles."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The command that asks for a deletion, and what it prints of it. It does not wait for exports: the service query has them."""
+"""The command that requests a deletion, and its output. It does not wait for exports: the service query has them."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""Finds the days of which a customer has members gathered under (other)."""
+"""Finds the days in which members of a customer are added up under (other)."""
 
 from services.rim.database.migrations import run_sql
 

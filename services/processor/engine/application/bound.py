@@ -1,4 +1,4 @@
-"""The stores, maps and timers that a core's application folds with: what it declared, over the core's layers."""
+"""The stores, maps and timers that a core's application folds with: those that it declared, over the core's layers."""
 
 from typing import Any, Protocol
 

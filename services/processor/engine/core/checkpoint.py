@@ -1,4 +1,4 @@
-"""Checkpoint: what a core returns at a cut, and what it collects for the next cut."""
+"""Checkpoint: the result of a core at a cut, and the collection for the next cut."""
 
 from typing import Final
 

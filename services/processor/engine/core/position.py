@@ -1,4 +1,4 @@
-"""Position: how far a core is: what it has folded, its clock, its commits."""
+"""Position: the progress of a core, as next offsets, clock and commit number."""
 
 from services.processor.engine.state.rows import Meta
 

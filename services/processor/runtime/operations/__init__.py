@@ -1,1 +1,1 @@
-"""What operators do to the state and the input of an application, by commands."""
+"""Commands of operators on the state and the input of an application."""

@@ -1,10 +1,10 @@
 """Growing: moves the state of an application to more partitions. Slots work while it is copied, and are stopped for the rest.
 
-What a partition's rows become is copied to the new partitions' changelogs as the slots commit it. Without a position these copies
-mean nothing to anyone. Once the slots are stopped, one transaction of the partition's own producer id moves the rest. It writes
-the later changes and deletes the rows that have left. It gives each partition a position that says among how many the state is
-divided now. So a crash at any time leaves each partition as it was, or done, and the next run does the rest. Nothing else is
-noted anywhere.
+The future rows of new partitions are copied to their changelogs as the slots commit them. Without a position these copies mean
+nothing to anyone. Once the slots are stopped, one transaction of the partition's own producer id moves the rest. It writes the
+later changes and deletes the rows that have left. It gives each partition a position that says among how many the state is
+divided now. So a crash at any time leaves each partition as it was, or done, and the next run does the rest. There is no other
+record of the progress.
 """
 
 import time

@@ -1,6 +1,6 @@
 """CaughtUp: whether a core has read all input that existed when the partition was taken over or rolled back.
 
-Before that a missing row proves nothing: records that were acknowledged long ago wait to be folded, while nobody folded them.
+Before that a missing row proves nothing: records that were acknowledged long ago may still wait to be folded.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,9 @@
-"""Partitions that nobody has: noticed by asking the group, and given to somebody by one member that joins again.
+"""Partitions without an owner: found by asking the group, and assigned when one member joins again.
 
 A rebalance has two rounds: in the first, members give partitions up, in the second others take them. A member that is killed
 between the two and starts again under its static id gets what the first round gave it. To the group nothing has changed, so there
 is no second round. The partitions that were to be given up would have no owner until the next member joins or leaves. So a slot
-asks the group every few seconds. If it has been settled for a while and has partitions of nobody, the member with the fewest
+asks the group every few seconds. If it has been settled for a while and some partitions have no owner, the member with the fewest
 leaves and joins again.
 """
 

@@ -1,1 +1,1 @@
-"""What the API has besides figures, each with its parameters, its statements and its answer: views, errors, titles. Pure."""
+"""Resources of the API besides figures, each with its parameters, statements and answer: views, errors, titles. Pure."""

@@ -1,4 +1,4 @@
-"""Exports: a question or a search whose whole answer becomes a file. What is asked for, its state, and its rows."""
+"""Exports: a question or a search whose whole answer becomes a file. Its request, its state, and its rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

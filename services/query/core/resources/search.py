@@ -1,4 +1,4 @@
-"""The search for views: chosen columns, sorted, in pages that go on behind a cursor."""
+"""The search for views: chosen columns, sorted, in pages that continue after a cursor."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What suspects are sought for: a metric as events over exposure of each view. Pure data."""
+"""The metric for which suspects are searched, as events over exposure of each view. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What people choose to see: saved views, thresholds, and what their custom dimensions are called."""
+"""Choices of people for the page: saved views, thresholds, and titles of custom dimensions."""

@@ -1,4 +1,4 @@
-"""What clients write, as what the row can hold: whole numbers, rates, texts and flags within bounds, never an error."""
+"""Values of clients, converted to values of the row: whole numbers, rates, texts and flags within bounds, never an error."""
 
 import math
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """How the live gauges of a partition are divided when some of its views move: each view's part, which stands in its own row, moves.
 
-What was counted in the open bucket stays, and is emitted once.
+The counts of the open bucket stay, and are emitted once.
 """
 
 from collections.abc import Iterator, Mapping

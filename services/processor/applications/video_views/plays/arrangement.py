@@ -3,7 +3,7 @@
 A *run* of the sequence begins with each step numbered 0 of another time, and holds the steps sent from then until the next
 run. If a number comes a second time within it, or well after a greater one by the same clock, the step numbered 0 between the two
 was lost. Another run begins there. Steps from before the first known beginning are of the first run, if it has none of their
-numbers. Otherwise they are a run of their own. What is settled stays where it is: the beginning of a settled play that comes late
+numbers. Otherwise they are a run of their own. Settled steps stay where they are: the beginning of a settled play that comes late
 belongs to it, and is a misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
 """
 

@@ -1,7 +1,7 @@
 """A finished row as Mux's `VideoView` message, for consumers of that export (docs/view.md, Export).
 
 Times in ms, bitrates in bps, percentages as fractions 0..1, the rebuffer frequency in events per ms: as Mux's players send
-them and its exports have them. What the row does not know is left out.
+them and its exports have them. Unknown values of the row are left out.
 """
 
 from typing import Any, Final

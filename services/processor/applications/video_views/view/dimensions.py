@@ -1,4 +1,4 @@
-"""What the view is, by field of its row: values that clients state, and values that the collector derives (docs/view.md)."""
+"""The dimensions of a view, by field of its row: those that clients state, and those that the collector derives (docs/view.md)."""
 
 from typing import Any
 

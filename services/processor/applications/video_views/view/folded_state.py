@@ -1,4 +1,4 @@
-"""What is stored of the folded steps of a view, and what became of a step."""
+"""The stored state of the folded steps of a view, and the outcome of a step."""
 
 from typing import Any, Final, NamedTuple
 

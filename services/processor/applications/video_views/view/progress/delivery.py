@@ -1,4 +1,4 @@
-"""What was delivered to a view: the player's requests for media, and how large the picture is beside its source. Times in ms."""
+"""Delivery to a view: the player's requests for media, and the size of the picture beside its source. Times in ms."""
 
 import msgspec
 

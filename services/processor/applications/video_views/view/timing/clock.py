@@ -1,4 +1,4 @@
-"""What a beacon adds to what is known of a view's time (docs/view.md, "Time, gaps and clocks").
+"""The effect of a beacon on the known time of a view (docs/view.md, "Time, gaps and clocks").
 
 Times are ms. Corrected time is the client's time with every step of its clock taken out.
 """

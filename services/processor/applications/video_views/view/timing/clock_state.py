@@ -1,4 +1,4 @@
-"""What is stored of a view's time. Times in ms; corrected time is the client's time with every step of its clock taken out."""
+"""The stored state of a view's time. Times in ms; corrected time is the client's time with every step of its clock taken out."""
 
 import msgspec
 

@@ -1,4 +1,5 @@
-"""What `elapsed` compares and finds: the time between two timed beacons by each witness, and what of it counts. Times in ms."""
+"""The input and result of `elapsed`: the time between two timed beacons by each witness, and the part of it that counts. Times in
+ms."""
 
 from typing import NamedTuple
 
