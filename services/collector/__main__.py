@@ -1,7 +1,7 @@
 """Starts the collector: settings, topics, sink, application, listener. Stops it without losing a record.
 
 Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not available, 4 the producer died, 5 the
-spool could not be drained, 6 what reloads the customers or reports on them died.
+spool could not be drained. 6: the task that reloads the customers or reports on them died.
 """
 
 import asyncio

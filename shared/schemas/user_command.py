@@ -1,8 +1,8 @@
 """Commands: changes to a user or to the claim on an e-mail address. The value of topic `user_commands`.
 
 `Create`, `Replace`, `Patch` and `Delete` come from the REST API under the user's id. With the others the partitions of a user and
-of an e-mail address agree on the address's owner: `Claim`, `Confirm` and `Release` go to the address, `Claimed` and `Released` back
-to the user. Ids are hexadecimal and an address has an `@`, so the two kinds of key never collide.
+of an e-mail address agree on the address's owner. `Claim`, `Confirm` and `Release` go to the address, `Claimed` and `Released`
+back to the user. Ids are hexadecimal and an address has an `@`, so the two kinds of key never collide.
 """
 
 from typing import Final

@@ -28,8 +28,8 @@ class SpooledSink:
     the oldest request in it has waited `seconds_max`: what comes much later would come late. What it has taken it sends
     however long that has waited: it was answered with success.
 
-    While the last of it is on its way to the sink, newer requests are held in memory instead of written behind it:
-    under steady traffic it would never be seen empty otherwise.
+    While the last of it is on its way to the sink, newer requests are held in memory instead of written to it. Otherwise it would
+    never be empty under steady traffic.
     """
 
     def __init__(

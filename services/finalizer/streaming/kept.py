@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 def keep(kept: ExitStack, frame: DataFrame) -> DataFrame:
     """The frame, computed when it is first read, until `kept` ends.
 
-    Its plan is left behind, unlike with `persist`: what is planned on it is short, and a write to a table it was read from does not
-    plan it again. An executor that is lost takes its part along, which fails the batch: it is run again.
+    It drops its plan, unlike `persist`. So plans that use it are short, and a write to a table it was read from does not plan it
+    again. An executor that is lost takes its part along, which fails the batch: it is run again.
     """
     local = frame.localCheckpoint(eager=False)
     plan: Any = local

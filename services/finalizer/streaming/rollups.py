@@ -69,14 +69,14 @@ def rebuild(
 
     A customer's hour keeps `members_max` members of each set of dimensions, or so many as `own_members_max` says of the customer.
 
-    Of slices in `minutes_of` only these minutes (0 to 59) have changed since they were last rebuilt, with the same `sets` and with
-    no members added up: the others are read from table `rollups`. Raises `Crowded` if they have too many members now.
+    In slices of `minutes_of` only these minutes (0 to 59) have changed since they were last rebuilt, with the same `sets` and
+    with no members added up. The other minutes are read from table `rollups`. Raises `Crowded` if they have too many members now.
 
     Raises `TooManyGroups`, before anything is written, where several slices have more than `groups_max` groups. One slice is
     rebuilt however many it has: of each set of dimensions at most its members and those of its day's 24 hours.
 
-    May be repeated: it depends on the views alone, and on hours that are not dirty. One commit of the table, which is left out
-    where a commit of the same or a larger `version` is there: a driver that was overtaken replaces nothing by what is older.
+    May be repeated: it depends on the views alone, and on hours that are not dirty. It is one commit of the table. It is left out
+    if the table has a commit of the same or a larger `version`, so an overtaken driver replaces no newer rows.
     """
     days = sorted({one.hour // 24 for one in wanted})
     of_days = {Slice(one.hour // 24, one.customer_id) for one in wanted}

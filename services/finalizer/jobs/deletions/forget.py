@@ -42,9 +42,9 @@ def forget(
 ) -> Report:
     """Deletes views, their beacons, rejected records, rows of applications, point look-ups; rebuilds the slices they were in.
 
-    Raw records are found by the keys of the viewer's views, and by the id as a whole JSON string in their bytes; applications' rows
-    by the id as any of their values. Views that began up to `at_ms` (now) are refused from now on. `turns` are held while tables
-    are written. May be repeated, and must be after a crash. Raises `TooManyViews`.
+    Raw records are found by the keys of the viewer's views, and by the id as a whole JSON string in their bytes. Applications'
+    rows are found by the id as any of their values. Views that began up to `at_ms` (now) are refused from now on. `turns` are
+    held while tables are written. May be repeated, and must be after a crash. Raises `TooManyViews`.
     """
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     subject = Subject(customer_id, viewer_id, sessions)

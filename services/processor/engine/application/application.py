@@ -182,9 +182,9 @@ class NotCoPartitioned(ValueError):
 class Application:
     """A stateful application: its id, by default its name, is part of the names of its transactions and its consumer group.
 
-    Its inputs and its changelog have the same number of partitions: the core of partition n reads n of every input and
-    writes n of every output, counted round where an output has fewer. It runs on the broker's append time unless it says
-    otherwise.
+    Its inputs and its changelog have the same number of partitions. The core of partition n reads n of every input and writes n
+    of every output, modulo the number of partitions of an output that has fewer. It runs on the broker's append time unless it
+    says otherwise.
     """
 
     name: str

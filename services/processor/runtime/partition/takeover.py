@@ -53,8 +53,8 @@ def take_over(
 ) -> TakenPartition:
     """Takes the partition, retrying while Kafka cannot answer.
 
-    Raises `GivenUp` once `given_up` is set, `KafkaRefused` when Kafka says no for long, `TopicReplaced` when a topic is another,
-    `NotDivided` when the state is that of another number of partitions.
+    Raises `GivenUp` once `given_up` is set, `KafkaRefused` if Kafka refuses for long, `TopicReplaced` if a topic was created
+    again, `NotDivided` if the state is divided among another number of partitions.
 
     `warm` is a standby's copy, still open; it is used, or closed.
 

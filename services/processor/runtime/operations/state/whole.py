@@ -87,8 +87,9 @@ def import_(
 ) -> list[Done]:
     """Makes a savepoint the state of an application that has none: all partitions in one transaction.
 
-    Raises `SavepointWrong`, `NewerFormat` for what is not readable here; `Unsafe` while slots work, where the application has
-    state, where the partitions are others, and with `keep` where the inputs are others or no longer have these offsets.
+    Raises `SavepointWrong`, `NewerFormat` for savepoints that this version cannot read. Raises `Unsafe` while slots work, if the
+    application has state, or if the number of partitions differs. With `keep` it raises `Unsafe` also if the inputs differ or no
+    longer have these offsets.
     """
     saved = savepoint.read(folder)
     numbers = list(range(application.partitions(settings.profile)))

@@ -228,8 +228,8 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
     def fill(self, seq: int) -> bool:
         """Takes a number out of the gaps given up. Returns whether it was in one of them.
 
-        Any number may be in the forgotten ones while numbers are missing in these: a copy may count as late, and nothing that
-        comes for the first time counts as a copy.
+        While numbers are missing in the forgotten ranges, any number may be one of them. So a copy may count as late, and no step
+        that comes for the first time counts as a copy.
         """
         if self.forgotten and seq <= self.forgotten_until:
             self.forgotten -= 1
