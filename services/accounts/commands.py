@@ -50,7 +50,7 @@ async def _run(dsn: str, do: Callable[[Accounts], Awaitable[T]]) -> T:
 
 
 def owner_link(dsn: str) -> str | None:
-    """The text of a link that makes the first owner; None where somebody has an account."""
+    """The text of a link that makes the first owner; None if any account exists."""
 
     async def make(accounts: Accounts) -> str | None:
         link = await accounts.new_owner_link()
@@ -60,7 +60,7 @@ def owner_link(dsn: str) -> str | None:
 
 
 def login_link(dsn: str, email: str) -> str | None:
-    """The text of a link that logs this person in; None for nobody."""
+    """The text of a link that logs this person in; None if there is no such person."""
 
     async def make(accounts: Accounts) -> str | None:
         link = await accounts.new_login_link(email, SYSTEM)

@@ -19,7 +19,7 @@ CLEAN_SECONDS: Final = 600.0
 
 
 async def keep(accounts: Accounts, announce: Callable[[str], None]) -> None:
-    """Until cancelled. `announce` is given the text of the first owner's link, once, while nobody has an account."""
+    """Until cancelled. `announce` is given the text of the first owner's link, once, while no account exists."""
     await _schema(accounts.dsn)
     while True:
         try:

@@ -27,7 +27,7 @@ AUDIT_ROWS_AT_ONCE: Final = 500
 
 
 def giver_of(principal: Principal) -> Role:
-    """As whom somebody gives roles: a token that manages may do so as an admin does."""
+    """The role with which a principal gives roles: a token with scope `manage` counts as an admin."""
     return principal.role or (Role.ADMIN if principal.may(Permission.MANAGE) else Role.VIEWER)
 
 
@@ -147,12 +147,12 @@ class Management:
         await self._ask(change)
 
     async def enter(self, session: Credential, organisation_id: str, actor: Actor) -> None:
-        """The session goes on in another organisation of its person. Raises `OrganisationUnknown`."""
+        """The session continues in another organisation of its person. Raises `OrganisationUnknown`."""
         change = partial(organisations.switch, session_id=session.id, organisation_id=organisation_id, actor=actor)
         await self._ask(change)
 
     async def customers(self, principal: Principal, *, after: str, rows_max: int) -> list[OwnedCustomer]:
-        """The listed customers of the asker's organisation; of who runs the installation all."""
+        """The listed customers of the caller's organisation; for people who run the installation all of them."""
         read = partial(
             organisations.customers,
             organisation_id=principal.organisation_id,

@@ -35,7 +35,7 @@ class Profile:
         self._ask = accounts.postgres.ask
 
     async def of(self, principal: Principal) -> Factors:
-        """What the person logs in with. Raises `LoginWrong` for nobody."""
+        """The login factors of the person. Raises `LoginWrong` if there is no such person."""
         found = await self._ask(partial(factors.factors_of, person_id=principal.id))
         if found is None:
             raise LoginWrong

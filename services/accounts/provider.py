@@ -38,7 +38,7 @@ class ProviderAway(RuntimeError):
 
 
 class ProviderRefused(ValueError):
-    """The provider's answer lets nobody in; the text says why, and holds no secret."""
+    """The provider's answer is refused; the text gives the reason and holds no secret."""
 
 
 class Provider:
@@ -79,7 +79,7 @@ class Provider:
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
 
     async def claims(self, code: str, begun: Begun) -> Claims:
-        """Who has logged in. Raises `ProviderAway` or `ProviderRefused`."""
+        """The claims of the person who has logged in. Raises `ProviderAway` or `ProviderRefused`."""
         described = await self._description()
         form = {
             "grant_type": "authorization_code",

@@ -72,7 +72,7 @@ class Accounts:
         await self.postgres.close()
 
     def new(self, kind: Kind) -> Credential:
-        """A credential that nobody has yet."""
+        """A new credential."""
         return new_credential(kind, self.random(ID_BYTES + SECRET_BYTES))
 
     async def log_in(self, email: str, password: str, *, address: str | None, agent: str, code: str = "") -> Credential:
@@ -122,7 +122,7 @@ class Accounts:
         return await self.postgres.ask(partial(sessions.end_all_sessions, person_id=person_id, actor=actor))
 
     async def new_owner_link(self) -> Credential | None:
-        """A link that makes the first owner; None where somebody has an account already."""
+        """A link that makes the first owner; None if any account exists."""
         credential = self.new(Kind.LINK)
 
         async def add(connection: psycopg.AsyncConnection) -> bool:
@@ -134,7 +134,7 @@ class Accounts:
         return credential if await self.postgres.ask(add) else None
 
     async def new_login_link(self, email: str, actor: Actor) -> Credential | None:
-        """A link that logs this person in, once; None for nobody."""
+        """A link that logs this person in, once; None if there is no such person."""
         credential = self.new(Kind.LINK)
 
         async def add(connection: psycopg.AsyncConnection) -> bool:
@@ -156,7 +156,7 @@ class Accounts:
         return credential if await self.postgres.ask(add) else None
 
     async def link(self, credential: Credential) -> Link:
-        """What a link is for. Raises `LinkSpent`."""
+        """The purpose of a link. Raises `LinkSpent`."""
         return await self.postgres.ask(partial(links.find_link, credential=credential))
 
     async def log_in_by_link(self, credential: Credential, *, address: str | None, agent: str) -> Credential:

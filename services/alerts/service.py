@@ -169,7 +169,7 @@ class Alerting:
     async def story(
         self, incident_id: str, organisation_id: str
     ) -> tuple[list[dict[str, Any]], list[Comment], list[Delivery]]:
-        """What an incident went through: its changes, comments, and messages to the organisation's receivers."""
+        """The history of an incident: its changes, comments, and messages to the organisation's receivers."""
 
         async def read(
             connection: psycopg.AsyncConnection,
@@ -183,7 +183,7 @@ class Alerting:
         return await self._postgres.ask(read)
 
     async def acknowledge(self, scope: CustomerScope, incident_id: str, actor: Actor) -> None:
-        """Somebody looks after it. Raises `NotThere`."""
+        """Records that a person takes care of it. Raises `NotThere`."""
         found = await self.incident(scope, incident_id)
         await self._ask(incidents.acknowledge, incident=found, actor=actor)
 

@@ -35,7 +35,7 @@ class Driver:
 
 
 class StoppedEarly(JobFailed):
-    """The service was asked to stop before it had begun. Nothing is half done: the next start goes on with it."""
+    """The service was asked to stop before it had begun. No step is left half done: the next start continues."""
 
     def __init__(self) -> None:
         super().__init__("stopped before it began")

@@ -2,4 +2,4 @@
 
 
 class JobFailed(RuntimeError):
-    """The job cannot go on; the text says why, and needs no trace."""
+    """The job cannot continue; the text gives the reason, and needs no trace."""

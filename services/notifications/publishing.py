@@ -47,7 +47,7 @@ class Publishing:
         )
 
     async def run(self) -> None:
-        """Publishes until cancelled. Raises what it cannot handle."""
+        """Publishes until cancelled. Raises errors that it cannot handle."""
         while True:
             try:
                 published = await self._postgres.ask(self._publish_next)

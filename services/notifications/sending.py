@@ -47,7 +47,7 @@ class Sending:
         self._of_organisation = max(1, settings.messages_max // OF_ORGANISATION_PART)
 
     async def run(self) -> None:
-        """Sends until cancelled. Raises what it cannot handle."""
+        """Sends until cancelled. Raises errors that it cannot handle."""
         try:
             while True:
                 self.wake.clear()

@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Credential:
-    """One credential. Its text is shown once, to whom it is for."""
+    """One credential. Its text is shown once, to its holder."""
 
     kind: Kind
     id: str
@@ -38,12 +38,12 @@ class Credential:
 
     @property
     def text(self) -> str:
-        """What its holder sends."""
+        """The text that its holder sends."""
         return f"ph{self.kind}_{self.id}_{self.secret}"
 
     @property
     def hash(self) -> bytes:
-        """What is stored."""
+        """The hash that is stored."""
         return hashlib.sha256(self.secret.encode()).digest()
 
     def matches(self, stored_hash: bytes) -> bool:
@@ -52,7 +52,7 @@ class Credential:
 
     @property
     def csrf(self) -> str:
-        """What a page of this session sends with each change. Whoever has it cannot tell the session's secret."""
+        """The token that a page of this session sends with each change. The session's secret cannot be derived from it."""
         return hmac.new(self.secret.encode(), _CSRF, hashlib.sha256).hexdigest()
 
     def is_csrf(self, text: str) -> bool:

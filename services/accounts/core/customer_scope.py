@@ -21,7 +21,7 @@ class CustomerScope:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nobody is left out, also customers that nobody has heard of yet."""
+        """Whether it includes all customers, also ones that are not known yet."""
         return self.all_but is not None and not self.all_but
 
     def restricted_to(self, customers: Iterable[str]) -> "CustomerScope":

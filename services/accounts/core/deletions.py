@@ -42,7 +42,7 @@ DELETED: Final = "(deleted)"
 
 
 def sha256_of(viewer: str) -> bytes:
-    """Who a viewer was, once the id is deleted. NUL is what Postgres stores in its place."""
+    """The hash that identifies a viewer once the id is deleted. NUL is what Postgres stores in its place."""
     return hashlib.sha256(viewer.replace("\0", "\ufffd").encode()).digest()
 
 

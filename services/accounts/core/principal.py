@@ -9,7 +9,7 @@ from services.accounts.core.roles import Permission, Role
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks, as of one moment."""
+    """The caller, as of one moment."""
 
     kind: Literal["person", "token"]
     id: str

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Permission(StrEnum):
-    """One kind of thing that somebody may do with the customers of an organisation."""
+    """One kind of action on the customers of an organisation."""
 
     #: Figures of many views.
     READ_METRICS = "read_metrics"
@@ -23,7 +23,7 @@ class Permission(StrEnum):
 
 
 class Role(StrEnum):
-    """What a person is in an organisation."""
+    """The role of a person in an organisation."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -47,7 +47,7 @@ class ScopesWrong(ValueError):
 
 
 def permissions_of(role: Role) -> frozenset[Permission]:
-    """What a person of this role may do."""
+    """The permissions of a person of this role."""
     return _MAY[role]
 
 

@@ -56,7 +56,7 @@ def checked(metric: Metric, threshold: Threshold) -> Threshold:
 
 
 def effective(chosen: Iterable[tuple[str, str, Threshold]], customer_id: str) -> dict[Metric, tuple[Threshold, Origin]]:
-    """What holds for a customer (empty: for all together), of rows of customer, metric and threshold."""
+    """The thresholds in force for a customer (empty: for all together), from rows of customer, metric and threshold."""
     by_place = {(customer, metric): threshold for customer, metric, threshold in chosen}
     found: dict[Metric, tuple[Threshold, Origin]] = {}
     for metric in METRICS:

@@ -23,7 +23,7 @@ class Allowance:
 
 
 def allowances(address: str | None, email: str) -> list[Allowance]:
-    """What a login of this account from this address is counted under."""
+    """The keys under which a login of this account from this address is counted."""
     site, account = _site(address), email.casefold()
     return [
         Allowance(_hashed("pair", site, account), 5, 60.0),

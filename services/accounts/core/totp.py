@@ -31,7 +31,7 @@ def secret_of(random: bytes) -> str:
 
 
 def address_of(secret: str, *, email: str, issuer: str) -> str:
-    """What an app reads, as a link or a QR code (`otpauth:`)."""
+    """The address that an app reads, as a link or a QR code (`otpauth:`)."""
     return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=issuer)
 
 
@@ -57,6 +57,6 @@ def recovery_codes(random: bytes) -> list[str]:
 
 
 def recovery_hash(code: str) -> bytes | None:
-    """What is stored of a recovery code; None for what can be none."""
+    """The stored hash of a recovery code; None for a text that cannot be one."""
     plain = code.replace(" ", "").replace("-", "").lower()
     return hashlib.sha256(plain.encode()).digest() if _RECOVERY.fullmatch(plain) else None

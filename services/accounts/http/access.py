@@ -22,7 +22,7 @@ Whose = Literal["public", "account", "organisation", "team", "customer", "instal
 
 @dataclass(frozen=True)
 class Access:
-    """Who may use a route."""
+    """The callers that may use a route."""
 
     whose: Whose
     permission: Permission | None = None
@@ -89,7 +89,7 @@ class Routing:
             self._access[resource, method] = PUBLIC
 
     def of(self, route: AbstractRoute) -> Access | None:
-        """Who may use a route; None if nobody has said."""
+        """The access of a route; None if it is not declared."""
         return None if route.resource is None else self._access.get((route.resource, route.method))
 
     def check(self) -> None:

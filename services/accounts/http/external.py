@@ -56,7 +56,7 @@ class External:
 
 
 class ExternalRoutes:
-    """The routes; without a provider they say that there is none."""
+    """The routes; without a provider their answer is that there is none."""
 
     def __init__(self, accounts: Accounts, found: External | None, *, cookie: Cookie, place: Place) -> None:
         self._accounts = accounts

@@ -65,7 +65,7 @@ class Cookie:
 
 
 def principal_of(request: web.Request) -> Principal:
-    """Who asks, on a route that is not public."""
+    """The caller, on a route that is not public."""
     return request[_PRINCIPAL]
 
 
@@ -75,8 +75,8 @@ def credential_of(request: web.Request) -> Credential:
 
 
 class Guard:
-    """The middleware. `away_page` is what a page answers while nobody can be known; `address` is a request's client's;
-    `rates` are how often who is known may ask."""
+    """The middleware. `away_page` is the answer of a page while no caller can be recognised. `address` gives the client
+    address of a request. `rates` are the request rates of known callers."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Guard:
         return await handler(request)
 
     async def confirm(self, request: web.Request) -> Principal | None:
-        """Who asks, asked again: for answers that take long. Raises as `Identities.principal`."""
+        """The caller, looked up again: for answers that take long. Raises as `Identities.principal`."""
         return await self._principal(request, credential_of(request))
 
     async def _principal(self, request: web.Request, credential: Credential) -> Principal | None:
@@ -168,7 +168,7 @@ def refused(status: int, error: str, detail: str, **headers: str) -> web.Respons
 
 
 def unknown_customer() -> web.Response:
-    """What is answered for a customer that the asker may not see, whether or not it exists."""
+    """The answer for a customer that the caller may not see, whether or not it exists."""
     return refused(404, "unknown", _UNKNOWN_CUSTOMER)
 
 

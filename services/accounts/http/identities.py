@@ -16,5 +16,5 @@ class Identities:
         self._ownership = Ownership()
 
     async def principal(self, credential: Credential) -> Principal | None:
-        """Whose it is; None for nobody's. Raises `PostgresAway`, `NotPublished` or `QueryRefused`: then nothing is known."""
+        """Its owner; None if it has none. Raises `PostgresAway`, `NotPublished` or `QueryRefused`: then nothing is known."""
         return await self._postgres.ask(partial(principal_of, ownership=self._ownership, credential=credential))

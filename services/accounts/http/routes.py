@@ -25,7 +25,7 @@ from shared.http.problems import Problem
 
 
 class Login(msgspec.Struct):
-    """What logs somebody in."""
+    """Address and password of a login, and the code if there is a second factor."""
 
     email: str
     password: str
@@ -34,7 +34,7 @@ class Login(msgspec.Struct):
 
 
 class FollowedLink(msgspec.Struct):
-    """What a link's page sends: the link alone, or with it what makes a person."""
+    """The body that a link's page sends: the link, and for a new person also address, name, password and organisation."""
 
     link: str
     email: str = ""
@@ -44,7 +44,7 @@ class FollowedLink(msgspec.Struct):
 
 
 class LinkFound(msgspec.Struct, frozen=True):
-    """What a link is for."""
+    """The purpose of a link."""
 
     kind: str
     email: str | None
@@ -65,7 +65,7 @@ class LoggedOut(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Who is logged in, or whose token it is, and what a page sends with each change."""
+    """The person who is logged in, or the owner of the token, and the token that a page sends with each change."""
 
     kind: Literal["person", "token"]
     name: str
@@ -176,7 +176,7 @@ class AccountRoutes:
         return self._begun(session)
 
     async def link(self, request: web.Request) -> web.Response:
-        """What a link is for; it stays unused."""
+        """The purpose of a link; it stays unused."""
         link = await self._accounts.link(_link(await body_of(request, FollowedLink)))
         return _json(LinkFound(link.kind, link.email, link.role))
 
@@ -197,7 +197,7 @@ class AccountRoutes:
         return self._begun(session) if session is not None else _json(LoggedIn(session=False))
 
     async def session(self, request: web.Request) -> web.Response:
-        """Who is logged in, and what the page sends with each change."""
+        """The person who is logged in, and the token that the page sends with each change."""
         principal, credential = principal_of(request), credential_of(request)
         return _json(
             Session(

@@ -29,7 +29,7 @@ TEXT_CHARS_MAX: Final = 300
 
 @dataclass(frozen=True)
 class Actor:
-    """Who does something, and from which address."""
+    """The person or token that acts, and the address."""
 
     kind: Literal["person", "token", "system", "nobody"]
     id: str | None

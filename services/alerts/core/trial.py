@@ -46,7 +46,7 @@ class TriedIncident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule would have found from `from_ms` to `until_ms`.
+    """The incidents that a rule would have found from `from_ms` to `until_ms`.
 
     `fired` counts its incidents; `incidents` are the newest of them. `known_minutes` of that time were landed. `learned_from_ms`
     is the first minute from which an anomaly rule learned usual values (null: there were none, or the rule is a threshold).

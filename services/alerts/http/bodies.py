@@ -131,7 +131,7 @@ class IncidentList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommentInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wrote about an incident."""
+    """A comment on an incident."""
 
     id: int
     at_ms: int
@@ -161,13 +161,13 @@ class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class AskedRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose rules."""
+    """The customer whose rules are listed."""
 
     customer: str | None = None
 
 
 class AskedIncidents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose incidents, and which."""
+    """The incidents to list: by customer, state and time."""
 
     customer: str | None = None
     state: Literal["open", "all"] = "all"

@@ -73,7 +73,7 @@ class AlertRoutes:
         return json_answer(bodies.Made(id=await self._alerting.add_rule(principal.scope, body, actor)), status=201)
 
     async def try_rule(self, request: web.Request) -> web.Response:
-        """What a rule would have found, before it is saved."""
+        """The incidents that a rule would have found, before it is saved."""
         principal, actor = self._editor(request)
         body = await body_of(request, RuleBody)
         await self._alerting.check_rule(principal.scope, body, actor)
@@ -182,7 +182,7 @@ class AlertRoutes:
         )
 
     async def acknowledge(self, request: web.Request) -> web.Response:
-        """Somebody looks after an incident."""
+        """Records that a person takes care of an incident."""
         principal, actor = self._editor(request)
         await self._alerting.acknowledge(principal.scope, id_of(request), actor)
         return web.Response(status=204)

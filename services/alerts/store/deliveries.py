@@ -81,7 +81,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of a message."""
+    """The delivery of a message and its outcome."""
 
     id: str
     receiver: str

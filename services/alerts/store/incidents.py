@@ -72,7 +72,7 @@ class StoredIncident:
 
 @dataclass(frozen=True)
 class Comment:
-    """What somebody wrote about an incident."""
+    """A comment on an incident."""
 
     id: int
     at: datetime
@@ -191,7 +191,7 @@ async def comment(connection: psycopg.AsyncConnection, incident: StoredIncident,
 
 
 async def acknowledge(connection: psycopg.AsyncConnection, incident: StoredIncident, actor: Actor) -> None:
-    """Somebody looks after it: the first who says so."""
+    """Records the first person who takes care of it."""
     changed = await connection.execute(
         """
         UPDATE alerts.incidents SET acknowledged_at = now(), acknowledged_by = %s

@@ -28,7 +28,7 @@ class TooManyRules(ValueError):
 
 
 class RuleChanged(ValueError):
-    """Somebody else has changed the rule since it was read."""
+    """Another person has changed the rule since it was read."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Trying:
         self._running = 0
 
     async def run(self, body: RuleBody) -> Tried:
-        """What a checked rule would have found in the last seven days.
+        """The incidents that a checked rule would have found in the last seven days.
 
         Raises `TooManyTrials`, `TrialTooLong`, and as `Postgres.ask` does.
         """

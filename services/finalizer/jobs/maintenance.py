@@ -76,7 +76,7 @@ class Retention:
 
 
 class Maintenance:
-    """One round every so often over the tables of one stream. What fails or is cut off is done again by the next round."""
+    """One round every so often over the tables of one stream. The next round repeats failed or interrupted work."""
 
     def __init__(
         self,

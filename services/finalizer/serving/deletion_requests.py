@@ -102,7 +102,7 @@ class DeletionRequests:
         self._do(lambda connection: connection.execute(_SESSIONS, (list(sessions), work.id)))
 
     def waits(self, work: Work, problem: str) -> None:
-        """Why it does not go on; empty: it does."""
+        """The reason why it waits; empty if it does not wait."""
         self._do(lambda connection: connection.execute(_PROBLEM, (problem, work.id, problem)))
 
     def fail(self, work: Work, problem: str) -> None:

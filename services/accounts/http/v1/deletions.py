@@ -55,7 +55,7 @@ class ListedDeletions(msgspec.Struct, frozen=True):
 
 
 class NewDeletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose data is to be deleted: a viewer's (`viewer`), or a whole customer's (`whole_customer`).
+    """The data to be deleted: a viewer's (`viewer`), or a whole customer's (`whole_customer`).
 
     `sessions`: recorded sessions of the viewer, besides those that the viewer's views name.
     """

@@ -50,7 +50,7 @@ class Keys(msgspec.Struct, frozen=True):
 
 
 class KeysAsked(PageAsked, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Of which customer."""
+    """The customer whose keys are listed."""
 
     customer: CustomerId
 
@@ -66,7 +66,7 @@ class NewKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be other; what is left out stays."""
+    """The fields to change; fields that are left out stay."""
 
     name: Name | msgspec.UnsetType = msgspec.UNSET
     origins: Origins | msgspec.UnsetType = msgspec.UNSET

@@ -60,7 +60,7 @@ class MadeInvitation(msgspec.Struct, frozen=True):
 
 
 class OpenInvitation(msgspec.Struct, frozen=True):
-    """An invitation that nobody has followed yet."""
+    """An invitation that is still open."""
 
     id: str
     email: str
@@ -143,7 +143,7 @@ class PeopleOperations:
         return Done()
 
     async def end_sessions(self, call: Call) -> Ended:
-        """Of a member, in this organisation."""
+        """Ends the sessions of a member in this organisation."""
         ended = await self._management.end_sessions(call.principal, call.parts["id"], call.actor)
         return Ended(ended)
 
@@ -175,7 +175,7 @@ class PeopleOperations:
 
 
 def link_address(page_url: str, text: str) -> str:
-    """Where somebody follows a link; what comes behind `#` is never sent by itself, and in no log."""
+    """The address at which a person follows a link. The part behind `#` is never sent by the browser, and is in no log."""
     return f"{page_url}/login#{text}"
 
 

@@ -23,7 +23,7 @@ _Password = Annotated[str, msgspec.Meta(max_length=1_000)]
 
 
 class OwnProfile(msgspec.Struct, frozen=True):
-    """Who is logged in. `recovery_codes`: how many are left."""
+    """The person who is logged in. `recovery_codes`: how many are left."""
 
     email: str
     name: str
@@ -54,7 +54,7 @@ class Present(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BegunFactor(msgspec.Struct, frozen=True):
-    """What an app that makes codes is given; no login asks for one before a code was given back."""
+    """The secret for an app that makes codes. No login asks for a code before one was confirmed."""
 
     secret: str
     address: str
@@ -140,7 +140,7 @@ class ProfileOperations:
         return Done()
 
     async def set_password(self, call: Call) -> Done:
-        """This session goes on."""
+        """This session continues."""
         _check_person(call)
         wanted: PasswordChange = call.body
         await self._profile.set_password(call.principal, call.credential, wanted.present, wanted.password, call.actor)

@@ -19,7 +19,7 @@ _Days = Annotated[int, msgspec.Meta(ge=1, le=_DAYS_MAX)]
 
 
 class KeptDays(msgspec.Struct, frozen=True):
-    """Days; null: as the installation keeps it. Of fewer and more, the fewer hold."""
+    """Days; null: as the installation keeps it. The smaller number of customer and installation holds."""
 
     #: Rows of views; their sums 7 days less.
     views: int | None = None
@@ -32,7 +32,7 @@ class KeptDays(msgspec.Struct, frozen=True):
 
 
 class KeptDaysChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What changes; null takes the customer's own number away."""
+    """The numbers to change; null removes the customer's own number."""
 
     views: _Views | UnsetType | None = UNSET
     beacons: _Beacons | UnsetType | None = UNSET
@@ -55,7 +55,7 @@ class RetentionOperations:
         ]
 
     async def read(self, call: Call) -> KeptDays:
-        """What the customer has of its own."""
+        """The customer's own numbers."""
         customer_id = _customer(call)
         return KeptDays(**await self._ask(lambda connection: retention.of_customer(connection, customer_id)))
 

@@ -20,7 +20,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class OneOrganisation(msgspec.Struct, frozen=True):
-    """An organisation. `customers` counts the listed ones: who runs the installation owns all others too.
+    """An organisation. `customers` counts the listed ones: the organisation that runs the installation owns all others too.
 
     `is_member`: whether the asker is a person in it, and may enter it.
     """
@@ -80,7 +80,8 @@ class Customers(msgspec.Struct, frozen=True):
 
 
 class NewCustomer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new customer. Only who runs the installation may name `id` and `organisation_id`: data may lie under an id."""
+    """A new customer. Only people who run the installation may name `id` and `organisation_id`, because data may exist under
+    an id."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
     id: CustomerId | None = None
@@ -191,7 +192,7 @@ class TenantOperations:
         return MadeOrganisation(made, link_address(self._page_url, link.text), ms(until))
 
     async def rename(self, call: Call) -> Done:
-        """The own one; who runs the installation renames any."""
+        """Renames the caller's organisation; people who run the installation may rename any."""
         if call.parts["id"] != call.principal.organisation_id and not call.principal.operates:
             raise unknown("organisation")
         await self._management.rename(call.parts["id"], call.body.name, call.actor)
@@ -222,7 +223,7 @@ class TenantOperations:
         return _customer(made)
 
     async def change_customer(self, call: Call) -> Customer:
-        """Who gets it sees its data at once; who had it, no more."""
+        """The new organisation sees its data at once, and the former one no longer."""
         wanted: CustomerChange = call.body
         if not (call.principal.operates or call.principal.scope.has(call.parts["id"])):
             raise unknown("customer")

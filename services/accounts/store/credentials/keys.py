@@ -64,7 +64,7 @@ class KeyRow:
 
 @dataclass(frozen=True)
 class KeyTerms:
-    """What a key is for and what it may do."""
+    """The purpose of a key and its limits."""
 
     name: str
     origins: Sequence[str] = ()

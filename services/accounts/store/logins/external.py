@@ -46,7 +46,7 @@ _LOCK: Final = "LOCK TABLE accounts.people IN SHARE ROW EXCLUSIVE MODE"
 
 
 class NoAccount(ValueError):
-    """The provider knows somebody who has no account here, and no invitation."""
+    """The person at the provider has no account here, and no invitation."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a provider says of somebody. `email` only if the provider has verified it."""
+    """The claims of a provider about a person. `email` only if the provider has verified it."""
 
     issuer: str
     subject: str

@@ -40,7 +40,7 @@ class FactorMissing(ValueError):
 
 @dataclass(frozen=True)
 class Factors:
-    """What a person logs in with."""
+    """The login factors of a person."""
 
     id: str
     email: str

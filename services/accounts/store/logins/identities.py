@@ -47,7 +47,7 @@ _OTHERS: Final = "SELECT customer_id FROM accounts.customers WHERE organisation_
 
 
 class Ownership:
-    """Who owns which customers, read again when that changes."""
+    """The owners of customers, read again when they change."""
 
     def __init__(self) -> None:
         self._version = -1
@@ -75,7 +75,7 @@ class Ownership:
 async def principal_of(
     connection: psycopg.AsyncConnection, ownership: Ownership, credential: Credential
 ) -> Principal | None:
-    """Whose credential it is; None if it is unknown, ended, expired or revoked. Notes that it was used, to the minute."""
+    """The owner of a credential; None if it is unknown, ended, expired or revoked. Notes that it was used, to the minute."""
     is_session = credential.kind is Kind.SESSION
     async with connection.cursor(row_factory=dict_row) as cursor:
         found = await (await cursor.execute(_OF_A_SESSION if is_session else _OF_A_KEY, (credential.id,))).fetchone()

@@ -58,7 +58,7 @@ class AccountExists(ValueError):
 
 @dataclass(frozen=True)
 class Link:
-    """What a link is for."""
+    """The purpose of a link."""
 
     hash: bytes
     kind: str
@@ -101,7 +101,7 @@ async def add_link(
 
 
 async def find_link(connection: psycopg.AsyncConnection, credential: Credential) -> Link:
-    """What the link is for; it stays unused. Raises `LinkSpent`."""
+    """The purpose of the link; it stays unused. Raises `LinkSpent`."""
     async with connection.cursor(row_factory=class_row(Link)) as cursor:
         found = await (await cursor.execute(_FIND, (credential.id,))).fetchone()
     if found is None or not credential.matches(found.hash):

@@ -54,7 +54,7 @@ _CLEAN: Final = (
 
 @dataclass(frozen=True)
 class Person:
-    """Who may log in, and into which organisation."""
+    """A person who may log in, and the organisation."""
 
     id: str
     email: str

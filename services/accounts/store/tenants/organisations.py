@@ -128,7 +128,7 @@ async def rename(connection: psycopg.AsyncConnection, organisation_id: str, name
 
 
 async def switch(connection: psycopg.AsyncConnection, session_id: str, organisation_id: str, actor: Actor) -> None:
-    """The session goes on in another organisation of the same person. Raises `OrganisationUnknown`."""
+    """The session continues in another organisation of the same person. Raises `OrganisationUnknown`."""
     row = await (await connection.execute(_SWITCH, (session_id, organisation_id))).fetchone()
     if row is None:
         raise OrganisationUnknown

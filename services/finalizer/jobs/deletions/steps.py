@@ -54,7 +54,7 @@ _PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, checkpoint_lock
 
 
 class NoObjects(RuntimeError):
-    """Recordings are to be deleted, and nobody said where they are."""
+    """Recordings are to be deleted, but no setting says where they are."""
 
 
 #: None: it waits.

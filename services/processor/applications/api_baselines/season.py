@@ -24,7 +24,7 @@ class Season(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a window is held against."""
+    """The usual values with which a window is compared."""
 
     season: SeasonName
     #: Windows, the newest last.

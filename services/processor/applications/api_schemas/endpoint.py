@@ -102,7 +102,7 @@ def join(endpoint: Endpoint, other: Endpoint) -> None:
 
 
 def publish(endpoint: Endpoint) -> None:
-    """What was learned so far is what later calls are held against."""
+    """Later calls are compared with what was learned so far."""
     shape = endpoint.shape
     endpoint.known = Known(["object"]) if shape is None else _known(shape, "")
     endpoint.known_bytes = 0 if shape is None else _known_bytes("", shape)

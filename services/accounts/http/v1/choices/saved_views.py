@@ -40,7 +40,7 @@ class SavedViews(msgspec.Struct, frozen=True):
 
 
 class NewSavedView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is kept. The same name of the same owner again: with the new address."""
+    """A saved view to be stored. The same name of the same owner again: with the new address."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=whole(r"\S(.*\S)?"))]
     address: Annotated[str, msgspec.Meta(max_length=8_000, pattern=_ADDRESS)]
@@ -48,7 +48,7 @@ class NewSavedView(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedViewOperations:
-    """The operations. An address of a customer that somebody may not see is not shown to them."""
+    """The operations. The address of a customer that a person may not see is not shown to that person."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._ask = accounts.postgres.ask

@@ -38,13 +38,14 @@ class ShownThreshold(msgspec.Struct, frozen=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True):
-    """Of each metric that is judged."""
+    """The thresholds of each metric that is judged."""
 
     thresholds: list[ShownThreshold]
 
 
 class ThresholdChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is chosen for a customer, or, without one, for all that have no own. All three null: as without a choice."""
+    """The threshold that is chosen for a customer, or, without one, for all customers that have none of their own. All three
+    null: as without a choice."""
 
     metric: Metric
     customer: _Customer = ""
@@ -70,7 +71,7 @@ class ThresholdOperations:
         ]
 
     async def read(self, call: Call) -> Thresholds:
-        """What holds for the customer."""
+        """The thresholds in force for the customer."""
         return await self._shown(call, _customer(call, call.query.customer))
 
     async def change(self, call: Call) -> Thresholds:

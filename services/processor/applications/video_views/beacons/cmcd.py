@@ -55,7 +55,7 @@ _COUNTERS: Final = {"msd": "startup_ms", "bsa": "rebuffer_count", "bsda": "rebuf
 
 
 def cmcd_step(beacon: Beacon, seq: int) -> Step:
-    """What a CMCD record says of its view."""
+    """The step that a CMCD record means for its view."""
     attrs = beacon.attrs
     sta = str(attrs.get("sta", ""))
     dimensions: dict[str, Any] = {}

@@ -137,7 +137,7 @@ HEARTBEAT_MS: Final = SOURCES["mux"].heartbeat_ms
 
 
 def mux_step(beacon: Beacon, seq: int) -> Step:
-    """What a mux beacon says of its view."""
+    """The step that a mux beacon means for its view."""
     attrs = beacon.attrs
     counters: dict[str, Any] = {}
     dimensions: dict[str, Any] = {}

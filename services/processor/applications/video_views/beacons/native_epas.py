@@ -150,7 +150,7 @@ _EPAS_SIZES: Final = {"width": "source_width", "height": "source_height"}
 
 
 def native_step(beacon: Beacon) -> Step:
-    """What a native beacon says of its view."""
+    """The step that a native beacon means for its view."""
     attrs = beacon.attrs
     dimensions: dict[str, Any] = {}
     counters: dict[str, Any] = {}
@@ -209,7 +209,7 @@ def _native_failure(attrs: dict[str, Any]) -> Failure:
 
 
 def epas_step(beacon: Beacon) -> Step:
-    """What an EPAS event says of its view."""
+    """The step that an EPAS event means for its view."""
     payload = beacon.attrs.get("payload")
     attrs = {**beacon.attrs, **payload} if isinstance(payload, dict) else beacon.attrs
     dimensions: dict[str, Any] = {

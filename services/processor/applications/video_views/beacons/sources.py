@@ -27,7 +27,7 @@ _NAMES_DERIVED: Final = frozenset(_DERIVED)
 
 
 def to_step(beacon: Beacon) -> Step:
-    """What the beacon says of its view. Raises `Undecodable` when its source or shape is not known."""
+    """The step that the beacon means for its view. Raises `Undecodable` when its source or shape is not known."""
     numbered = _NUMBERED.get(beacon.source)
     if numbered is not None:
         of_beacon, first = numbered

@@ -38,7 +38,7 @@ def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
 
 
 def writes_at_ms(view: ViewState, rules: FinishRules) -> int:
-    """The clock time at which the row of an open view is written although the view goes on."""
+    """The clock time at which the row of an open view is written although the view continues."""
     return (view.written_ms or view.first_append_ms) + max(rules.view_max_ms, MINUTE_MS)
 
 
