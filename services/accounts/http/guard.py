@@ -75,8 +75,11 @@ def credential_of(request: web.Request) -> Credential:
 
 
 class Guard:
-    """The middleware. `away_page` is the answer of a page while no caller can be recognised. `address` gives the client
-    address of a request. `rates` are the request rates of known callers."""
+    """The middleware.
+
+    `away_page` is the answer of a page while no caller can be recognised. `address` gives the client address of a request.
+    `rates` are the request rates of known callers.
+    """
 
     def __init__(
         self,

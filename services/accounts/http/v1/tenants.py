@@ -80,8 +80,10 @@ class Customers(msgspec.Struct, frozen=True):
 
 
 class NewCustomer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new customer. Only people who run the installation may name `id` and `organisation_id`, because data may exist under
-    an id."""
+    """A new customer.
+
+    Only people who run the installation may name `id` and `organisation_id`, because data may exist under an id.
+    """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
     id: CustomerId | None = None

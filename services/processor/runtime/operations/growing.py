@@ -244,8 +244,10 @@ class Source:
         return Moved(self.partition, rows, late_rows, round(time.monotonic() - began, 3))
 
     def _claim(self, copier: Producer) -> None:
-        """Commits with the copier's producer id; it fails when another run has taken that. What it writes, no store has: a deletion
-        of the empty key."""
+        """Commits with the copier's producer id; it fails when another run has taken that.
+
+        What it writes, no store has: a deletion of the empty key.
+        """
         nothing = bytes([self._application.stores[0].id])
         copier.begin_transaction()
         self._produce(copier, self._division.targets[0], [(nothing, None)])

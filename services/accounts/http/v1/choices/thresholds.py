@@ -44,8 +44,10 @@ class Thresholds(msgspec.Struct, frozen=True):
 
 
 class ThresholdChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The threshold that is chosen for a customer, or, without one, for all customers that have none of their own. All three
-    null: as without a choice."""
+    """The threshold that is chosen for a customer, or, without one, for all customers that have none of their own.
+
+    All three null: as without a choice.
+    """
 
     metric: Metric
     customer: _Customer = ""
