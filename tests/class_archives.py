@@ -21,7 +21,7 @@ from deploy.local.paths import KAFKA_JARS, ROOT, SPARK_JARS
 from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
 from shared.settings import Settings
-from tests.integration.finalizing import Installation, Topic, a_view
+from tests.integration.finalizer.finalizing import Installation, Topic, a_view
 
 _OPTIONS: Final = "JAVA_TOOL_OPTIONS"
 _STAMP: Final = class_archives.FOLDER / "stamp"

@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page, expect
 from deploy.local.paths import ROOT
 from services.accounts.commands import login_link
 from shared.topics import BEACONS, LIVE, REJECTED
-from tests.integration.brokers import broker_with_topics
-from tests.integration.browsing import chromium
-from tests.integration.dashboard_parts import WATCHER
-from tests.integration.page_parts import Looked, looked_at, watch_now
+from tests.integration.dashboard.dashboard_parts import WATCHER
+from tests.integration.page.page_parts import Looked, looked_at, watch_now
+from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.parts.browsing import chromium
 
 SCREENS: Final = {
     "now": "?customer=acme",

@@ -10,47 +10,50 @@ from typing import Final
 
 from xdist.scheduler import LoadFileScheduling
 
+#: The paths of the files and folders below begin here.
 _INTEGRATION: Final = "tests/integration/"
 #: Files that use the fixture `spark`. A test holds the list complete.
 SHARING_SPARK: Final = (
-    "test_restating.py",
-    "test_warehouse.py",
-    "test_rows.py",
-    "test_finalizer_transforms.py",
-    "test_cardinality.py",
-    "test_hot_sums.py",
-    "test_finalizer_identity.py",
-    "test_finalizer_refusals.py",
-    "test_hanging_batch.py",
-    "test_one_owner.py",
-    "test_query_warehouse.py",
-    "test_deletions_steps.py",
-    "test_customer_retention.py",
-    "test_growing_followers.py",
+    "finalizer/warehouse/test_restating.py",
+    "finalizer/warehouse/test_warehouse.py",
+    "finalizer/warehouse/test_rows.py",
+    "finalizer/warehouse/test_finalizer_transforms.py",
+    "finalizer/warehouse/test_cardinality.py",
+    "serving/test_hot_sums.py",
+    "finalizer/test_finalizer_identity.py",
+    "finalizer/test_finalizer_refusals.py",
+    "finalizer/test_hanging_batch.py",
+    "serving/test_one_owner.py",
+    "query/test_query_warehouse.py",
+    "deletions/test_deletions_steps.py",
+    "deletions/test_customer_retention.py",
+    "processor/growing/test_growing_followers.py",
 )
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
-_APART: Final = ("test_finalizer.py",)
+_APART: Final = ("finalizer/test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
 LONGEST: Final = (
     *SHARING_SPARK,
     *_APART,
-    "test_demo.py",
-    "test_deletions_customer.py",
-    "test_security.py",
-    "test_observe.py",
-    "test_second_cluster.py",
-    "test_players.py",
-    "test_query_sources.py",
+    "deploy/test_demo.py",
+    "deletions/test_deletions_customer.py",
+    "deploy/test_security.py",
+    "deploy/test_observe.py",
+    "deploy/test_second_cluster.py",
+    "players/test_players.py",
+    "query/test_query_sources.py",
     PAGE,
 )
 
 
 def rank(nodeid: str) -> int:
     """Where a test stands in the run: tests of equal rank keep their order."""
-    name = _integration_file(nodeid).split("/")[0]
-    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+    name = _integration_file(nodeid)
+    folder = name.split("/")[0]
+    listed = folder if folder in SHARING_A_DASHBOARD else name
+    return LONGEST.index(listed) if listed in LONGEST else len(LONGEST)
 
 
 def group_of(nodeid: str) -> str:

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from deploy.demo.comparing.alerting import CUSTOMER
 from deploy.local.paths import ROOT
 from loadtest.incident import incident_of
-from tests.integration.browsing import chromium
+from tests.integration.parts.browsing import chromium
 from tests.pictures import in_few_colours
 
 _DOCS: Final = ROOT / "docs"

@@ -38,10 +38,10 @@ from shared.schemas.live import BUCKET_MS
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, RECEIVED, REJECTED
 from tests.chaos.alerts_verdict import Arrival, Expected, wrong_events, wrong_messages
 from tests.chaos.command import carry_out_rounds
-from tests.integration.brokers import broker_with_topics
-from tests.integration.feed import committed
-from tests.integration.notifying import notifications
-from tests.integration.slots import Slot, wait_until
+from tests.integration.alerts.notifying import notifications
+from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.parts.feed import committed
+from tests.integration.parts.slots import Slot, wait_until
 from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
 from tests.unit.webhooks.receiver import SECRET, Receiver, receiving

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from deploy.local.broker import Broker
-from tests.integration.slots import Slot
+from tests.integration.parts.slots import Slot
 
 SLOTS_MIN: Final = 2
 SLOTS_MAX: Final = 5

@@ -21,8 +21,7 @@ from bench import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
-from tests.integration.lookup_slots import TOKEN, LookupSlot
-from tests.integration.recording import (
+from tests.integration.applications.recording import (
     Payload,
     Scene,
     Sender,
@@ -31,7 +30,8 @@ from tests.integration.recording import (
     posted_at_once,
     streamed_back,
 )
-from tests.integration.slots import wait_until
+from tests.integration.parts.lookup_slots import TOKEN, LookupSlot
+from tests.integration.parts.slots import wait_until
 
 SLOTS: Final = 2
 SECONDS_MAX: Final = 6 * 3600.0

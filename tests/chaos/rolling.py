@@ -21,8 +21,8 @@ from shared.settings import Settings
 from tests.chaos import logs
 from tests.chaos.feed import PARTITIONS, Feed
 from tests.chaos.lag import Lag, Summary, commit_lags, summary
-from tests.integration.brokers import OF_VIEWS
-from tests.integration.slots import Slot, wait_until
+from tests.integration.parts.brokers import OF_VIEWS
+from tests.integration.parts.slots import Slot, wait_until
 
 READY_SECONDS_MAX: Final = 90.0
 CALM_SECONDS: Final = 6.0

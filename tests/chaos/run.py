@@ -18,7 +18,7 @@ from tests.chaos.inputs import stored, with_doubled
 from tests.chaos.outputs import Outputs
 from tests.chaos.schedule import run_faults
 from tests.chaos.verdict import Verdict, judge
-from tests.integration.slots import Slot, wait_until
+from tests.integration.parts.slots import Slot, wait_until
 
 READY_SECONDS_MAX: Final = 90.0
 #: After the last fault: so long may nothing come out before all is right; and by then it must be, on however busy a machine.

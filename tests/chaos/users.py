@@ -22,8 +22,8 @@ from shared.settings import Settings
 from tests.chaos.command import carry_out
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
-from tests.integration.slots import wait_until
-from tests.integration.tabling import TableSlot
+from tests.integration.applications.tabling import TableSlot
+from tests.integration.parts.slots import wait_until
 
 SETTLE_SECONDS_MAX = 300.0
 FAULTS = ("killed", "killed, back after its session", "stopped for a moment", "stopped past its session", "restarted")

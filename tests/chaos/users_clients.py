@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from services.processor.applications.users.routes import user_id_of
 from tests.chaos.users_history import History, Write
-from tests.integration.tabling import TableSlot, UserReply
+from tests.integration.applications.tabling import TableSlot, UserReply
 
 #: How long a write is repeated, with its key, before it counts as unknown.
 WRITE_SECONDS_MAX = 60.0

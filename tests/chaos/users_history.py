@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tests.integration.tabling import UserReply
+from tests.integration.applications.tabling import UserReply
 from tests.linearizability import Operation, is_linearizable
 
 

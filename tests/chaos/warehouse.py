@@ -30,10 +30,10 @@ from services.finalizer.serving.database import Serving
 from shared.schemas.view import View
 from tests.chaos.command import carry_out_rounds
 from tests.chaos.faults import let_pass
-from tests.integration.brokers import broker_with_topics
-from tests.integration.dashboard_parts import WATCHER, start_dashboard, start_query
-from tests.integration.finalizing import MORNING_MS, Installation, Topic, expect_truth, newest
-from tests.integration.hot import DAY_MS, SESSION_MS, Service, generated
+from tests.integration.dashboard.dashboard_parts import WATCHER, start_dashboard, start_query
+from tests.integration.finalizer.finalizing import MORNING_MS, Installation, Topic, expect_truth, newest
+from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.serving.hot import DAY_MS, SESSION_MS, Service, generated
 
 FAULTS: Final = (
     "serving killed",

@@ -18,10 +18,10 @@ from services.finalizer.warehouse import tables
 from shared import topics
 from shared.settings import Settings
 from shared.topics import Topic
-from tests.integration.brokers import OF_VIEWS, at_work, broker_with_topics
-from tests.integration.failing import AUTHORIZER, Scene, scene_on
-from tests.integration.finalizing import spark_environment
-from tests.integration.warehousing import Warehouse, finalizer_settings
+from tests.integration.finalizer.finalizing import spark_environment
+from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
+from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
+from tests.integration.parts.failing import AUTHORIZER, Scene, scene_on
 
 
 @pytest.fixture(scope="module")

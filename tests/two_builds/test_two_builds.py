@@ -15,10 +15,10 @@ from deploy.topics import create_topics
 from shared import codec, topics
 from shared.settings import Settings
 from tests.chaos import logs
-from tests.integration.brokers import OF_VIEWS, broker_with_topics
-from tests.integration.failing import Scene, scene_on
-from tests.integration.feed import PARTITIONS, beacon, uncommitted
-from tests.integration.slots import ROOT, Slot, wait_until
+from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
+from tests.integration.parts.failing import Scene, scene_on
+from tests.integration.parts.feed import PARTITIONS, beacon, uncommitted
+from tests.integration.parts.slots import ROOT, Slot, wait_until
 from tests.two_builds import builds
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -14,8 +14,8 @@ def nodeid(file: str, test: str = "test_one") -> str:
 
 def test_every_file_that_uses_the_spark_session_is_in_its_group() -> None:
     uses = {
-        path.name
-        for path in INTEGRATION.glob("test_*.py")
+        str(path.relative_to(INTEGRATION))
+        for path in INTEGRATION.rglob("test_*.py")
         if re.search(r"\b(spark: SparkSession|warehouse: Warehouse)\b", path.read_text())
     }
     assert uses == set(scheduling.SHARING_SPARK)
@@ -23,22 +23,30 @@ def test_every_file_that_uses_the_spark_session_is_in_its_group() -> None:
 
 
 def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
-    files = [nodeid("test_broker.py"), nodeid("test_broker.py", "test_two[::1]"), "tests/unit/test_whole.py::test_one"]
+    files = [
+        nodeid("deploy/test_broker.py"),
+        nodeid("deploy/test_broker.py", "test_two[::1]"),
+        "tests/unit/test_whole.py::test_one",
+    ]
     assert [scheduling.group_of(one) for one in files] == [
-        "tests/integration/test_broker.py",
-        "tests/integration/test_broker.py",
+        "tests/integration/deploy/test_broker.py",
+        "tests/integration/deploy/test_broker.py",
         "tests/unit/test_whole.py",
     ]
     for folder in scheduling.SHARING_A_DASHBOARD:
         files = sorted(path.name for path in (INTEGRATION / folder).glob("test_*.py"))
         assert len(files) > 1
         assert {scheduling.group_of(nodeid(f"{folder}/{name}")) for name in files} == {folder}
-    first, second = nodeid("test_finalizer.py"), nodeid("test_finalizer.py", "test_two")
+    first, second = nodeid("finalizer/test_finalizer.py"), nodeid("finalizer/test_finalizer.py", "test_two")
     assert scheduling.group_of(first) != scheduling.group_of(second)
 
 
 def test_the_longest_begin_first_and_exist() -> None:
     assert all((INTEGRATION / name).exists() for name in scheduling.LONGEST)
-    given = [nodeid("test_broker.py"), "tests/unit/test_rows.py::test_one", nodeid("test_warehouse.py")]
+    given = [
+        nodeid("deploy/test_broker.py"),
+        "tests/unit/test_rows.py::test_one",
+        nodeid("finalizer/warehouse/test_warehouse.py"),
+    ]
     given.append(nodeid("page/test_now.py"))
     assert sorted(given, key=scheduling.rank) == [given[2], given[3], given[0], given[1]]

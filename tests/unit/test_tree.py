@@ -6,6 +6,7 @@ from typing import Final
 from deploy.local.paths import ROOT
 
 UNIT: Final = Path(__file__).parent
+INTEGRATION: Final = UNIT.parent / "integration"
 
 
 def test_each_folder_of_unit_tests_is_one_of_the_code() -> None:
@@ -18,5 +19,6 @@ def test_each_folder_of_unit_tests_is_one_of_the_code() -> None:
 def test_each_folder_of_the_tests_is_described() -> None:
     described = (ROOT / "CONTRIBUTING.md").read_text().partition("## The tests' tree\n")[2].partition("\n## ")[0]
     folders = {file.relative_to(ROOT / "tests").parts[0] for file in (ROOT / "tests").rglob("test_*.py")}
+    folders |= {part for file in INTEGRATION.rglob("test_*.py") for part in file.relative_to(INTEGRATION).parts[:-1]}
     missing = [one for one in sorted(folders) if f"`{one}/`" not in described]
     assert missing == []

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
-from tests.integration.tabling import UserReply
+from tests.integration.applications.tabling import UserReply
 from tests.unit.processor.applications.users.table import Table
 
 CALLS = 250

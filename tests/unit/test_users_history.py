@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.users_history import History, Write
-from tests.integration.tabling import UserReply
+from tests.integration.applications.tabling import UserReply
 
 
 def state(version: int, name: str, email: str = "a@b.c") -> dict[str, Any]:

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from tests.chaos.faults import Fleet, let_pass
 from tests.chaos.production.disturbed import Disturbed
 from tests.chaos.production.network import Network
-from tests.integration.cluster import Cluster
-from tests.integration.slots import Slot
+from tests.integration.parts.cluster import Cluster
+from tests.integration.parts.slots import Slot
 
 BROKER_KILL, BROKER_AWAY = "broker killed and restarted", "broker away for a time"
 COORDINATOR = "coordinator killed and restarted"

@@ -14,8 +14,8 @@ from tests.chaos.production.disturbed import Disturbed, library
 from tests.chaos.production.faults import BROKER_SESSION_SECONDS, REPLICA_LAG_SECONDS, ProductionFleet
 from tests.chaos.production.network import Network
 from tests.chaos.run import STANDBY_NUMBER, Options, Scene, settings_of, standby_settings
-from tests.integration.cluster import NODES, Cluster, Place, ReplicatedSettings
-from tests.integration.slots import Slot
+from tests.integration.parts.cluster import NODES, Cluster, Place, ReplicatedSettings
+from tests.integration.parts.slots import Slot
 
 #: Brokers' clocks step by two minutes: what they stamp in the future is bounded (`PROCESSOR_APPEND_LEAD_MS_MAX`), and what
 #: they stamp before may not be late.

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.integration.browsing import SOON_MS, chromium, undisturbed
-from tests.integration.dashboard_parts import WATCHER, Installation, at_work
+from tests.integration.dashboard.dashboard_parts import WATCHER, Installation, at_work
+from tests.integration.parts.browsing import SOON_MS, chromium, undisturbed
 
 
 @pytest.fixture(scope="package")

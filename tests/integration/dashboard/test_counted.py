@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from shared.schemas.live import BUCKET_MS
-from tests.integration.browsing import SOON_MS
-from tests.integration.dashboard_parts import Installation, newest_bucket
+from tests.integration.dashboard.dashboard_parts import Installation, newest_bucket
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.dashboard.records import slice_of
 
 pytestmark = pytest.mark.integration

@@ -11,8 +11,8 @@ from services.collector.customers.table import MIGRATIONS_DIR
 from services.finalizer.serving.migrate import migrate
 from services.rim.database import migrations
 from shared.schemas.live import BUCKET_MS
-from tests.integration.browsing import SOON_MS
-from tests.integration.dashboard_parts import Installation, beyond_its_limits, newest_bucket
+from tests.integration.dashboard.dashboard_parts import Installation, beyond_its_limits, newest_bucket
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 

@@ -7,8 +7,8 @@ from playwright.sync_api import Page, expect
 
 from services.finalizer.serving.migrate import migrate
 from shared.schemas.live import BUCKET_MS
-from tests.integration.browsing import SOON_MS
-from tests.integration.dashboard_parts import Installation, newest_bucket
+from tests.integration.dashboard.dashboard_parts import Installation, newest_bucket
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 

@@ -7,12 +7,12 @@ from playwright.sync_api import Browser, BrowserContext
 
 from shared.schemas.alerts.event import AlertEvent
 from shared.topics import BEACONS, LIVE, REJECTED
-from tests.integration import page_alerts
-from tests.integration.brokers import broker_with_topics
-from tests.integration.browsing import chromium, undisturbed
-from tests.integration.dashboard_parts import WATCHER
+from tests.integration.dashboard.dashboard_parts import WATCHER
+from tests.integration.page import page_alerts
 from tests.integration.page.looking import Seen, logged_in
-from tests.integration.page_parts import Looked, looked_at
+from tests.integration.page.page_parts import Looked, looked_at
+from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.parts.browsing import chromium, undisturbed
 
 
 @pytest.fixture(scope="package")

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from services.accounts.commands import login_link
 from shared.schemas.view import View
-from tests.integration import page_settings
-from tests.integration.browsing import SOON_MS
-from tests.integration.page_parts import Looked
+from tests.integration.page import page_settings
+from tests.integration.page.page_parts import Looked
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, counts_at
 
 ZONE: Final = "Europe/Berlin"

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.schemas.alerts.event import AlertEvent
-from tests.integration import page_alerts
-from tests.integration.browsing import SOON_MS
-from tests.integration.dashboard_parts import WATCHER
+from tests.integration.dashboard.dashboard_parts import WATCHER
+from tests.integration.page import page_alerts
 from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen, settled, within
-from tests.integration.page_parts import Looked, watch_now
+from tests.integration.page.page_parts import Looked, watch_now
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 

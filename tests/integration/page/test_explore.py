@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from shared.schemas.view import View
-from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, expect_rows, number, within
-from tests.integration.page_parts import Looked
-from tests.integration.page_views import BROWSERS, VERSIONS
+from tests.integration.page.page_parts import Looked
+from tests.integration.page.page_views import BROWSERS, VERSIONS
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration

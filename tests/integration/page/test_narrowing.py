@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, number, within
-from tests.integration.page_parts import Looked
+from tests.integration.page.page_parts import Looked
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES
 
 pytestmark = pytest.mark.integration

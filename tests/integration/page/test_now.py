@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from shared.schemas.view import View
-from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, within
-from tests.integration.page_parts import Looked, viewers_at, watch_now, watched_before
-from tests.integration.page_views import INCIDENT, NEWCOMER
+from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
+from tests.integration.page.page_views import INCIDENT, NEWCOMER
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES
 
 pytestmark = pytest.mark.integration

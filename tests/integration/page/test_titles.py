@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import expect
 
-from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import ZONE, Seen, expect_rows, number, within
-from tests.integration.page_parts import Looked
-from tests.integration.page_views import TITLES
+from tests.integration.page.page_parts import Looked
+from tests.integration.page.page_views import TITLES
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, counts_at
 
 pytestmark = pytest.mark.integration

@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
-from tests.integration.browsing import SOON_MS
 from tests.integration.page.looking import Seen, within
-from tests.integration.page_parts import Looked
-from tests.integration.page_views import NEW_ERROR, VIEWER
+from tests.integration.page.page_parts import Looked
+from tests.integration.page.page_views import NEW_ERROR, VIEWER
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import HOUR_MS
 
 pytestmark = pytest.mark.integration

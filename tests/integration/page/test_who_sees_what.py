@@ -8,12 +8,12 @@ from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
 from shared.schemas.view import View
-from tests.integration import page_settings
-from tests.integration.browsing import SOON_MS
-from tests.integration.dashboard_parts import WATCHER
+from tests.integration.dashboard.dashboard_parts import WATCHER
+from tests.integration.page import page_settings
 from tests.integration.page.looking import Seen, expect_rows, logged_in, number, within
-from tests.integration.page_parts import Looked, arrives
-from tests.integration.page_views import PLANS
+from tests.integration.page.page_parts import Looked, arrives
+from tests.integration.page.page_views import PLANS
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 

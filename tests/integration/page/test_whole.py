@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
 from shared.schemas.alerts.event import AlertEvent
-from tests.integration.browsing import SOON_MS, inaccessible
 from tests.integration.page.looking import PHONE, SCREENS, TOO_WIDE, ZONE, Seen
-from tests.integration.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
+from tests.integration.page.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration

@@ -92,7 +92,7 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("POST", "/v1/profile/second-factor"): ACCOUNT,
     ("POST", "/v1/profile/second-factor/confirm"): ACCOUNT,
     ("POST", "/v1/profile/second-factor/end"): ACCOUNT,
-    # Each is asked for another organisation's things in tests/integration/test_alerts_scope.py.
+    # Each is asked for another organisation's things in tests/integration/alerts/test_alerts_scope.py.
     ("GET", "/v1/alerts/rules"): METRICS,
     ("POST", "/v1/alerts/rules"): METRICS,
     ("POST", "/v1/alerts/rules/trial"): METRICS,

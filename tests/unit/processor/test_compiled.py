@@ -1,4 +1,4 @@
-"""Which build of the fold a process chooses; `tests/integration/test_compiled.py` compares what both write."""
+"""Which build of the fold a process chooses; `tests/integration/processor/test_compiled.py` compares what both write."""
 
 import importlib
 import json

@@ -11,7 +11,7 @@ from services.rim.database.postgres import Dsn
 from services.rim.http.tls import client_context, connector, server_context
 from services.rim.kafka import security
 from shared.settings import Settings
-from tests.integration.secured import Authority
+from tests.integration.parts.secured import Authority
 
 # The old versions are what these tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")

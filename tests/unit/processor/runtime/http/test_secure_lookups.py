@@ -13,7 +13,7 @@ from services.processor.runtime.http.server import LookupServer
 from services.rim.http.lookups import Lookups, LookupsAway
 from services.rim.http.tls import server_context
 from shared.settings import Settings
-from tests.integration.secured import Authority
+from tests.integration.parts.secured import Authority
 from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Group, Here, endpoint
 from tests.unit.processor.runtime.http.test_lookups import counting, worker
 

@@ -1,0 +1,201 @@
+"""The page over a month of views: dashboard, query, Postgres, broker, and a warehouse that no finalizer writes."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from confluent_kafka import Producer
+from playwright.sync_api import Page
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from deploy.local.postgres import Postgres
+from deploy.local.process import Child
+from services.alerts.store import schema as alerts_schema
+from services.finalizer.serving.database import Serving
+from services.rim.kafka.connection import client_config
+from shared import codec
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
+from shared.schemas.live import BUCKET_MS, SLICE_VALUE_CHARS_MAX, Live
+from shared.schemas.live_minute import STEPS
+from shared.schemas.view import View
+from shared.settings import Settings
+from shared.topics import BEACONS, LIVE, REJECTED
+from tests.integration.dashboard.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
+from tests.integration.page.page_views import first_hour, month, watched_by_x
+from tests.integration.parts.browsing import SOON_MS
+from tests.integration.query.querying import Installation as Data
+from tests.unit.dashboard.records import slice_of
+
+
+@dataclass
+class Looked:
+    """What is looked at, and the truth of it."""
+
+    installation: Installation
+    query: Child
+    views: list[View]
+    now_ms: int
+    #: When viewer X began to watch.
+    x_ms: int
+
+    @property
+    def url(self) -> str:
+        return self.installation.url
+
+
+@contextmanager
+def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
+    """Everything at work over the views of `page_views`."""
+    postgres = Postgres(folder / "postgres")
+    now_ms = int(time.time() * 1_000)
+    x_ms = now_ms - 20 * 3_600_000 - now_ms % 60_000
+    views = [*month(now_ms), *first_hour(now_ms), watched_by_x(x_ms)]
+    port, query_port = free_port(), free_port()
+    try:
+        postgres.start()
+        with closing(Serving(postgres.dsn, away_seconds_max=20, stop=threading.Event())) as serving:
+            serving.open()
+            serving.keep_views(0)
+            data = Data(postgres.dsn, serving, folder / "warehouse")
+            data.in_warehouse(views)
+            data.in_postgres(views)
+        alerts_schema.migrate(postgres.dsn)
+        dashboard = start_dashboard(
+            folder, broker, postgres.dsn, port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
+        )
+        query = start_query(folder, postgres, folder / "warehouse", query_port)
+        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
+        installation = Installation(broker, postgres, folder, dashboard, port, settings, 0)
+        try:
+            yield Looked(installation, query, views, now_ms, x_ms)
+        finally:
+            installation.dashboard.stop(30)
+            query.stop(30)
+    finally:
+        postgres.remove()
+
+
+def watch_now(installation: Installation) -> None:
+    """Viewers of this moment: most of those of one CDN wait."""
+    bucket_ms = newest_bucket()
+    fastly = slice_of(
+        viewers_now=200, rebuffering_now=70, bitrate_bps_now=200 * 10**6, bitrate_viewers_now=200, failures=4
+    )
+    akamai = slice_of(viewers_now=600, rebuffering_now=6, bitrate_bps_now=600 * 4 * 10**6, bitrate_viewers_now=600)
+    slices = {
+        "cdn=fastly": fastly,
+        "cdn=akamai": akamai,
+        "country=DE": slice_of(viewers_now=500, rebuffering_now=72),
+        "country=FR": slice_of(viewers_now=300, rebuffering_now=4),
+        "cdn,country=fastly\x1fDE": slice_of(viewers_now=120, rebuffering_now=68),
+        "video_title=Cup final": slice_of(viewers_now=650, rebuffering_now=60),
+        "video_title=Sintel": slice_of(viewers_now=150, rebuffering_now=16),
+    }
+    for step in range(-20, 1):
+        figures = {
+            "viewers_now": 800 + 5 * step,
+            "rebuffering_now": 76 + step,
+            "bitrate_bps_now": 2_600_000_000,
+            "bitrate_viewers_now": 800,
+            "views_started": 12,
+            "startups": 12,
+            "startup_ms": 12 * 900,
+            "failures": int(step % 3 == 0),
+            "views_finished": 9,
+            "exits_before_start": int(step % 4 == 0),
+        }
+        for partition in (0, 1):
+            share = figures if partition == 0 else {}
+            installation.count("acme", bucket_ms + step * BUCKET_MS, partition, slices=slices if share else {}, **share)
+    installation.count("globex", bucket_ms, 0, viewers_now=40)
+
+
+def viewers_at(minute: int) -> int:
+    """Of acme in a minute of the day before `watch_now`; one in four comes by fastly."""
+    return 400 + minute % 300
+
+
+def watched_before(installation: Installation) -> None:
+    """Viewers of the last day, as `services/serving` lands them: by minute, and by 5 s of the last hour."""
+    until = int(time.time() // 60)
+    with psycopg.connect(installation.postgres.dsn) as connection, connection.cursor() as cursor:
+        for table, first in (("live_minutes", until - 1_440), ("live_steps", until - 60)):
+            rows = []
+            for minute in range(first, until):
+                shares = {"": {"": 1.0}, "cdn": {"fastly": 0.25, "akamai": 0.75}}
+                for dimension, values in shares.items():
+                    viewers = {value: round(viewers_at(minute) * share) for value, share in values.items()}
+                    if table == "live_minutes":
+                        figures = {
+                            value: {"viewers_now": STEPS * count, "viewers_max": count}
+                            for value, count in viewers.items()
+                        }
+                        document: dict[str, object] = {"steps": STEPS, "values": figures}
+                    else:
+                        steps = {value: {"viewers_now": [count] * STEPS} for value, count in viewers.items()}
+                        document = {"heard": [1] * STEPS, "values": steps}
+                    rows.append(("acme", dimension, minute, json.dumps(document)))
+            cursor.executemany(
+                f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s)"
+                " ON CONFLICT (customer_id, dimension, minute) DO UPDATE SET document = excluded.document".encode(),
+                rows,
+            )
+
+
+#: As long as a title of a slice may be.
+LONG_TITLE: Final = "The film whose title takes all the room that a title may ever use up"[:SLICE_VALUE_CHARS_MAX]
+
+
+def watched_by_many_customers(installation: Installation, count: int) -> None:
+    """Viewers of this moment of so many more customers; one of them has a title as long as can be."""
+    zeros: dict[str, Any] = dict.fromkeys(Live.__struct_fields__, 0)
+    producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
+    for number in range(count):
+        slices = {f"video_title={LONG_TITLE}": slice_of(viewers_now=9)} if number == 0 else {}
+        live = Live(
+            **zeros
+            | {"schema_version": 1, "customer_id": f"customer-{number:03}", "bucket_ms": newest_bucket()}
+            | {"viewers_now": 1_000 - number, "slices": slices}
+        )
+        producer.produce(LIVE.name, codec.LIVE.encode(live), f"0:{live.customer_id}:{live.bucket_ms}", 0)
+    assert producer.flush(30) == 0
+
+
+def arrives(installation: Installation, customer_id: str, view_id: str, *, reason: str = "", detail: str = "") -> None:
+    """Puts a beacon into its topic, or input with a reason into that of what is rejected, as the collector would."""
+    now_ms = int(time.time() * 1_000)
+    key = view_key(customer_id, view_id) if customer_id else None
+    beacon = Beacon(
+        schema_version=1,
+        source="mux",
+        customer_id=customer_id,
+        view_id=view_id,
+        event="playing",
+        source_event="playing",
+        recv_time_ms=now_ms,
+        client_time_ms=now_ms,
+        seq=1,
+        attrs={"video_title": "A title"},
+    )
+    producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
+    if reason:
+        producer.produce(
+            REJECTED.name, b'{"event": "?"}', key, headers={"reason": reason, "detail": detail, "origin": "/"}
+        )
+    else:
+        producer.produce(BEACONS.name, codec.BEACON.encode(beacon), key)
+    assert producer.flush(30) == 0
+
+
+def log_in(page: Page, looked: Looked) -> None:
+    """Lets the browser in as the owner of everything."""
+    page.goto(looked.installation.login_url())
+    page.wait_for_selector("#account", timeout=SOON_MS)

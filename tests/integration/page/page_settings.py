@@ -1,0 +1,82 @@
+"""What people do on the screen Settings: write keys with their limits and origins, and the organisation they work in."""
+
+import re
+from typing import Any
+
+import psycopg
+from playwright.sync_api import Page, expect
+
+from services.collector.customers.table import MIGRATIONS_DIR
+from services.rim.database.migrations import migrate
+from tests.integration.parts.browsing import SOON_MS
+
+#: Parts of the screen, each an address.
+SCREENS = (
+    *("settings?part=people", "settings?part=environments&of=acme", "settings?part=dimensions"),
+    *("settings?part=tokens", "settings?part=audit"),
+)
+
+
+def stored(dsn: str, customer_id: str) -> list[tuple[Any, ...]]:
+    """Name, origins, limits of the keys that a collector would take now, by name."""
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(
+            "SELECT name, origins, beacons_per_second, bytes_per_second FROM collector.keys WHERE customer_id = %s"
+            " AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND name <> %s ORDER BY name",
+            (customer_id, "The customer's id"),
+        ).fetchall()
+
+
+def makes_changes_and_revokes_a_key(page: Page, dsn: str) -> None:
+    """On the screen of environment acme; what collectors read is compared after each step."""
+    # As python -m deploy.customers_table does.
+    migrate(dsn, "collector", MIGRATIONS_DIR)
+    page.reload()
+    form = page.locator("#make-key")
+    form.get_by_label("Name").fill("web", timeout=SOON_MS)
+    form.get_by_label("Origins").fill("https://a.example https://b.example")
+    form.get_by_label("Beacons a second").fill("250")
+    form.get_by_role("button", name="Make a key").click()
+    row = page.get_by_role("region", name="Write keys").locator("tbody tr").filter(has_text="web")
+    expect(row).to_contain_text("250 beacons/s", timeout=SOON_MS)
+    assert stored(dsn, "acme") == [("web", ["https://a.example", "https://b.example"], 250.0, None)]
+    row.get_by_role("button", name="Change").click()
+    change = page.locator("#change-key")
+    expect(change.get_by_label("Origins")).to_have_value("https://a.example https://b.example")
+    change.get_by_label("Origins").fill("https://b.example")
+    change.get_by_label("Beacons a second").fill("")
+    change.get_by_label("Bytes a second").fill("65536")
+    change.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("65,536 B/s", timeout=SOON_MS)
+    expect(change).to_have_count(0)
+    assert stored(dsn, "acme") == [("web", ["https://b.example"], None, 65_536.0)]
+    # What the API refuses is said, and nothing is changed.
+    row.get_by_role("button", name="Change").click()
+    change.get_by_label("Origins").fill("https://b.example/path")
+    change.get_by_role("button", name="Save").click()
+    expect(page.locator("main .notice")).to_contain_text("origins", timeout=SOON_MS)
+    change.get_by_role("button", name="Cancel").click()
+    assert stored(dsn, "acme")[0][1] == ["https://b.example"]
+    page.once("dialog", lambda dialog: dialog.accept())
+    row.get_by_role("button", name="Revoke").click()
+    expect(row).to_contain_text("revoked", timeout=SOON_MS)
+    assert stored(dsn, "acme") == []
+
+
+def works_in_another_organisation(page: Page, dsn: str, email: str) -> None:
+    """On the profile of somebody who owns an organisation, and is made a viewer of another."""
+    expect(page.get_by_role("region", name="Organisations")).to_have_count(0)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "WITH made AS (INSERT INTO accounts.organisations (name) VALUES ('Umbrella') RETURNING id)"
+            " INSERT INTO accounts.members (person_id, organisation_id, role)"
+            " SELECT people.id, made.id, 'viewer' FROM accounts.people, made WHERE email = %s",
+            (email,),
+        )
+    page.reload()
+    page.get_by_role("button", name="Work in Umbrella").click(timeout=SOON_MS)
+    expect(page.locator("#account")).to_contain_text("Umbrella", timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text(re.compile(r"Umbrella · viewer"), timeout=SOON_MS)
+    # A viewer of that one has neither its tokens nor its log.
+    expect(page.get_by_role("link", name="API tokens")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("^Work in "))).to_have_count(1)

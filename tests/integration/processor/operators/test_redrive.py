@@ -1,0 +1,100 @@
+"""What an application rejected, or the object store refused, is given back once the cause is corrected."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from shared import codec, topics
+from shared.topics import Topic
+from tests.integration.applications import recording
+from tests.integration.parts.brokers import OF_COLLECTOR, OF_VIEWS, topics_of
+from tests.integration.parts.failing import Scene
+from tests.integration.parts.feed import beacon, committed
+from tests.integration.parts.slots import ROOT, wait_until
+from tests.integration.processor.raising_slot import PROGRAM, RAISES
+from tests.refusing_store import refusing_store
+
+pytestmark = pytest.mark.integration
+
+AT_MS = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def scene_topics() -> Iterable[Topic]:
+    return (*OF_VIEWS, *topics_of("traces"), topics.REDRIVEN)
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (*topics_of("recordings"), *OF_COLLECTOR, topics.REDRIVEN)
+
+
+def encoded(view_id: str, seq: int, event: str, **attrs: object) -> bytes:
+    return codec.BEACON.encode(beacon(view_id, seq, event, AT_MS + seq * 1000, **attrs))
+
+
+def redrive(bootstrap: str, *arguments: str, application: str = "video_views") -> dict[str, int]:
+    """What the command says that it did."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "services.processor", "redrive", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap, "PROCESSOR_APPLICATION": application},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    counts: dict[str, int] = json.loads(ran.stdout.splitlines()[-1])
+    return counts
+
+
+def test_rejected_records_are_produced_to_the_input_again_once(scene: Scene) -> None:
+    slot = scene.started(program=PROGRAM)
+    scene.send(b"acme:garbage", b"{garbage")
+    for number in range(20):
+        key, view_id = b"acme:raises-%d" % number, f"raises-{number}"
+        scene.send(key, encoded(view_id, 1, "viewstart", custom_1=RAISES.decode()))
+        scene.also[view_id] = (1, 0, "timeout")
+    wait_until(lambda: len(scene.rejected()) == 21, "all of them are rejected")
+    assert slot.terminate() == 0
+    nothing = {"produced": 0, "before": 0, "rows": 0, "gone": 0}
+    assert redrive(scene.bootstrap, "--until", "2020-01-01T00:00:00Z") == nothing
+    assert redrive(scene.bootstrap, application="traces") == nothing
+    assert redrive(scene.bootstrap, "--from", "2020-01-01T00:00:00Z") == nothing | {"produced": 20}
+    # Again, by other arguments.
+    assert redrive(scene.bootstrap, "--reason", "fold_failed") == nothing | {"before": 20}
+    scene.started()
+    scene.expect_truth()
+    assert len(scene.rejected()) == 21
+
+
+def test_recordings_that_the_object_store_refused_are_given_back(own_broker: Broker, tmp_path: Path) -> None:
+    payloads = [recording.Payload("s-1", number, size) for number, size in enumerate((2_500_000, 10_000))]
+    with refusing_store() as store, ExitStack() as ending:
+        scene = recording.Scene(own_broker, tmp_path, ending)
+        store.refusals[f"{payloads[0].name}$"] = 403
+        server = scene.slot(PROCESSOR_OBJECTS="s3://bucket", PROCESSOR_OBJECT_REFUSED_MS="1000", **store.environ)
+        wait_until(server.slot.is_ready, "the slot works")
+        scene.send(payloads).finish(120)
+        wait_until(lambda: payloads[1].name in store.objects, "the session goes on without what is refused")
+        wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 2, "both have a row")
+        assert [row.state for row in recording.index_rows(own_broker.bootstrap)] == ["refused", "stored"]
+        rejected = [dict(message.headers() or []) for message in committed(own_broker.bootstrap, topics.REJECTED)]
+        assert [headers["reason"] for headers in rejected] == [b"object_refused"] * 3
+        store.refusals.clear()
+        nothing = {"produced": 0, "before": 0, "rows": 0, "gone": 0}
+        arguments = own_broker.bootstrap, "--reason", "object_refused"
+        assert redrive(*arguments, application="recordings") == nothing | {"produced": 3}
+        assert redrive(*arguments, application="recordings") == nothing | {"before": 3}
+        wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 3, "what was given back is stored")
+        row = recording.index_rows(own_broker.bootstrap)[-1]
+        assert (row.sequence, row.state, row.revision) == (0, "stored", 3)
+        assert {name: store.objects[name] for name in store.objects} == {one.name: one.content for one in payloads}

@@ -1,0 +1,280 @@
+"""The same question by different ways: sums of hot rows, hot rows, the warehouse, and both with a seam between them."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from deploy.local.postgres import Postgres as Server
+from services.finalizer.serving.published import Slice
+from services.query.core.answer import Answer, Breakdown, Overall, Timeseries
+from services.query.core.calendar import Range
+from services.query.core.question import Asked, AskedBreakdown, AskedSeries
+from services.query.core.sql import sums
+from shared.schemas.view import View
+from tests.integration.query.querying import Installation, installed
+from tests.unit.query import asking, recounting
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, counts_at
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def installation(postgres: Server, tmp_path: Path) -> Iterator[Installation]:
+    with installed(postgres, tmp_path) as made:
+        yield made
+
+
+def expect_truth(
+    installation: Installation, views: list[View], seed: int, questions: int, *, has_sums: bool = False
+) -> None:
+    """Any questions are answered as a recount of these views says, by every way that there is."""
+
+    async def ask() -> None:
+        chance = random.Random(seed)
+        async with installation.answering() as answering:
+            for _ in range(questions):
+                one = asking.question(asking.asked(chance))
+                asking.expect(one, await answering.answer(one, way="views"), views)
+                if has_sums and sums.suffice(one):
+                    asking.expect(one, await answering.answer(one, way="sums"), views)
+
+    asyncio.run(ask())
+
+
+def expect_truth_from_memory(installation: Installation, views: list[View], seed: int, questions: int) -> int:
+    """The same of questions that are answered from columns in memory where they can be; how many were."""
+    answered = 0
+
+    async def ask() -> None:
+        nonlocal answered
+        chance = random.Random(seed)
+        async with installation.remembering() as (answering, memory):
+            laid_out = memory.laid_out
+
+            async def counting(*given: Any) -> Any:
+                nonlocal answered
+                found = await laid_out(*given)
+                answered += found is not None
+                return found
+
+            memory.laid_out = counting  # type: ignore[method-assign]
+            for _ in range(questions):
+                one = asking.question(asking.asked(chance))
+                asking.expect(one, await answering.answer(one, way="views"), views)
+                await memory.read_all()
+                asking.expect(one, await answering.answer(one, way="views"), views)
+
+    asyncio.run(ask())
+    return answered
+
+
+def test_columns_in_memory_say_what_files_say_whatever_counts_elsewhere(installation: Installation) -> None:
+    chance = random.Random(21)
+    views = [a_view(chance, f"view-{number}") for number in range(600)]
+    installation.in_warehouse(views[:400])
+    installation.in_postgres(views)
+    installation.settle(before_hour=T0_MS // HOUR_MS + 30)
+    # Slices that Postgres owns are read from there, and files with such slices as they are.
+    expect_truth_from_memory(
+        installation, views[:400] + owned(views[400:], T0_MS // HOUR_MS + 30), seed=1, questions=30
+    )
+
+    installation.in_warehouse(views[400:])
+    installation.settle()
+    assert expect_truth_from_memory(installation, views, seed=2, questions=60) > 40
+
+    # Rows that were deleted from a file, and files that came since, are read beside what is kept.
+    installation.out_of_warehouse(views[:50])
+    later = [a_view(chance, f"later-{number}") for number in range(60)]
+    installation.in_warehouse(later)
+    assert expect_truth_from_memory(installation, [*views[50:], *later], seed=3, questions=60) > 20
+
+
+def owned(views: list[View], since_hour: int) -> list[View]:
+    return [view for view in views if counts_at(view) // HOUR_MS >= since_hour]
+
+
+def test_hot_rows_sums_and_the_warehouse_say_the_same(installation: Installation) -> None:
+    chance = random.Random(1)
+    views = [a_view(chance, f"view-{number}") for number in range(400)]
+    installation.in_warehouse([])
+    installation.in_postgres(views)
+    # All slices are hot: the warehouse is empty.
+    expect_truth(installation, views, seed=1, questions=60, has_sums=True)
+
+    installation.in_warehouse(views)
+    # The warehouse has them too, and each counts once.
+    expect_truth(installation, views, seed=2, questions=60, has_sums=True)
+
+    installation.settle(before_hour=T0_MS // HOUR_MS + 40)
+    expect_truth(installation, views, seed=3, questions=60)
+
+    installation.settle()
+    with psycopg.connect(installation.dsn, autocommit=True) as connection:
+        connection.execute("DELETE FROM serving.views")
+        connection.execute("DELETE FROM serving.hot_slices")
+    expect_truth(installation, views, seed=4, questions=60)
+
+
+def test_a_view_that_moved_out_of_the_warehouses_hours_counts_once(installation: Installation) -> None:
+    """Hot rows are kept from an hour on. A revision takes a view from before it to after it, and one the other way."""
+    chance = random.Random(11)
+    cut = T0_MS // HOUR_MS + 30
+    former = [a_view(chance, f"view-{number}") for number in range(300)]
+    revised = [a_view(chance, view.view_id, revision=2, deleted=False) for view in former[:150]]
+    pairs = list(zip(former, revised, strict=False))
+    assert any(is_before(old, cut) and not is_before(new, cut) for old, new in pairs)
+    assert any(is_before(new, cut) and not is_before(old, cut) for old, new in pairs)
+    # The warehouse has not merged the revisions yet; Postgres has them.
+    installation.in_warehouse(former)
+    installation.in_postgres(former)
+    installation.settle()
+    installation.keep_from(cut)
+    installation.in_postgres(revised)
+
+    # A revision that stays before that hour waits for the finalizer: Postgres has no row of it.
+    newest = [old if is_before(old, cut) and is_before(new, cut) else new for old, new in pairs]
+    expect_truth(installation, [*newest, *former[150:]], seed=11, questions=60)
+
+
+def is_before(view: View, hour: int) -> bool:
+    return counts_at(view) // HOUR_MS < hour
+
+
+def test_dirty_hours_are_answered_by_hot_rows_and_others_by_the_warehouse(installation: Installation) -> None:
+    chance = random.Random(13)
+    former = [a_view(chance, f"view-{number}") for number in range(200)]
+    installation.in_warehouse(former)
+    installation.in_postgres(former)
+    installation.settle()
+    # The finalizer has marked what a batch changes and has merged it; the other reader of the topic is behind.
+    revised = [a_view(chance, view.view_id, revision=2) for view in former[:50]]
+    slices = {(counts_at(view) // HOUR_MS, view.customer_id) for view in (*former[:50], *revised)}
+    installation.serving.mark_dirty({Slice(hour, customer_id) for hour, customer_id in slices})
+    installation.out_of_warehouse(former[:50])
+    installation.in_warehouse(revised)
+
+    expect_truth(installation, former, seed=13, questions=40)
+
+
+def test_with_too_many_hot_rows_the_warehouse_answers_and_says_so(installation: Installation) -> None:
+    chance = random.Random(14)
+    views = [a_view(chance, f"view-{number}", deleted=False) for number in range(50)]
+    installation.in_warehouse(views[:20])
+    installation.in_postgres(views)
+
+    async def ask(rows_max: int) -> tuple[int, bool]:
+        async with installation.answering(rows_max) as answering:
+            answer = await answering.answer(asking.question(everything()), way="views")
+            assert isinstance(answer, Overall)
+            return answer.n, answer.about.has_hot_rows
+
+    assert asyncio.run(ask(rows_max=50)) == (50, True)
+    assert asyncio.run(ask(rows_max=49)) == (20, False)
+
+
+def test_an_answer_is_kept_until_its_views_change(installation: Installation) -> None:
+    chance = random.Random(15)
+    views = [a_view(chance, f"view-{number}", deleted=False) for number in range(30)]
+    installation.in_warehouse(views[:10])
+    installation.in_postgres(views[:10])
+    installation.settle()
+
+    async def ask() -> None:
+        async with installation.answering() as answering:
+            one = asking.question(everything())
+            first = await answering.answer(one, way="views")
+            again = await answering.answer(one, way="views")
+            # The figures are not computed again; only how new they are is read again.
+            assert isinstance(first, Overall)
+            assert isinstance(again, Overall)
+            assert again.metrics is first.metrics
+            installation.in_postgres(views[10:20])
+            second = await answering.answer(one, way="views")
+            assert (count(first), count(second)) == (10, 20)
+            installation.in_warehouse(views[10:20])
+            installation.settle()
+            assert count(await answering.answer(one, way="views")) == 20
+
+    asyncio.run(ask())
+
+
+def test_a_comparison_has_the_same_groups_in_the_other_range(installation: Installation) -> None:
+    chance = random.Random(16)
+    views = [a_view(chance, f"view-{number}") for number in range(300)]
+    installation.in_warehouse(views)
+    installation.in_postgres(views)
+    middle_ms = T0_MS + 2 * DAY_MS
+    asked = AskedBreakdown(
+        by="cdn,player_version",
+        metrics="views,startup_ms_p95",
+        limit=3,
+        from_=str(middle_ms),
+        to=str(middle_ms + 2 * DAY_MS),
+        compare="previous",
+    )
+
+    async def ask() -> Breakdown:
+        async with installation.answering() as answering:
+            found = await answering.answer(asking.question(asked))
+            assert isinstance(found, Breakdown)
+            return found
+
+    found = asyncio.run(ask())
+    before = replace(asking.question(asked), range=Range(middle_ms - 2 * DAY_MS, middle_ms), compare=None)
+    wanted = recounting.wanted(before, views)
+    for group in found.groups:
+        assert group.compared is not None
+        if group.kind == "value":
+            of_group = [view for view in wanted if [view.cdn, view.player_version] == group.key]
+            assert group.compared["views"].value == len(of_group)
+            assert group.compared["startup_ms_p95"].value == recounting.figures(before, of_group)["startup_ms_p95"]
+    assert sum(int((group.compared or {})["views"].value or 0) for group in found.groups) == len(wanted)
+
+
+def test_a_series_is_compared_line_by_line(installation: Installation) -> None:
+    chance = random.Random(17)
+    views = [a_view(chance, f"view-{number}") for number in range(300)]
+    installation.in_warehouse(views)
+    installation.in_postgres(views)
+    middle_ms = T0_MS + 2 * DAY_MS
+    asked = AskedSeries(
+        by="cdn",
+        metrics="views,experience_score",
+        limit=1,
+        bucket="day",
+        from_=str(middle_ms),
+        to=str(middle_ms + DAY_MS),
+        compare=str(T0_MS),
+    )
+
+    async def ask() -> Timeseries:
+        async with installation.answering() as answering:
+            found = await answering.answer(asking.question(asked))
+            assert isinstance(found, Timeseries)
+            return found
+
+    found = asyncio.run(ask())
+    assert found.compared is not None
+    lines = [(line.kind, line.key) for line in found.groups or ()]
+    assert [(line.kind, line.key) for line in found.compared.groups or ()] == lines
+    wanted = recounting.wanted(replace(asking.question(asked), range=Range(T0_MS, T0_MS + DAY_MS)), views)
+    assert sum(line.n for line in found.compared.groups or ()) == len(wanted)
+    assert found.compared.groups is not None
+    assert found.compared.groups[0].n == sum(view.cdn == lines[0][1][0] for view in wanted)
+
+
+def everything() -> Asked:
+    """All views of all customers, in a range that no sums answer."""
+    return Asked(from_=str(T0_MS - 2 * DAY_MS + 1), to=str(T0_MS + 6 * DAY_MS))
+
+
+def count(answer: Answer) -> int:
+    assert isinstance(answer, Overall)
+    return answer.n

@@ -1,0 +1,155 @@
+"""Suspects from a warehouse and hot rows: the cohort that was made worse is named, with figures that other paths give too."""
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from deploy.local.postgres import Postgres as Server
+from services.query.core.customers import EVERY_CUSTOMER, Customers
+from services.query.core.question import Asked, parsed
+from services.query.core.question import understood as understood_question
+from services.query.core.suspects.answer import Suspect, Suspects
+from services.query.core.suspects.question import AskedSuspects, understood
+from services.query.suspecting import Suspecting
+from shared.schemas.view import View
+from tests.integration.query.querying import Installation, installed
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
+
+pytestmark = pytest.mark.integration
+
+FROM_MS = T0_MS + 3 * DAY_MS
+WITHIN = {"from": str(FROM_MS), "to": str(FROM_MS + HOUR_MS)}
+WORSE = {"cdn": "fastly", "asn": "3320", "player_version": "1.2"}
+#: Of 6,000 views of the hour and 9,000 of the day before it.
+NOW, USUAL = 6_000, 9_000
+
+
+def viewed(number: int) -> View:
+    chance = random.Random(number)
+    is_now = number < NOW
+    at_ms = FROM_MS + chance.randrange(HOUR_MS) if is_now else FROM_MS - 1 - chance.randrange(DAY_MS)
+    cdn, asn, version = (
+        chance.choice(values)
+        for values in (("fastly", "akamai", "own"), (3320, 3209, 6830, 12322), ("1.2", "1.2", "1.3", "1.4"))
+    )
+    is_worse = is_now and (cdn, asn, version) == ("fastly", 3320, "1.2")
+    stalls = chance.random() < (0.6 if is_worse else 0.1)
+    return a_view(
+        chance,
+        f"view-{number}",
+        customer_id="acme" if number % 3 else "other",
+        day=at_ms // DAY_MS,
+        first_append_ms=at_ms,
+        last_append_ms=at_ms,
+        view_start_ms=at_ms,
+        view_end_ms=at_ms,
+        cdn=cdn,
+        asn=asn,
+        player_version=version,
+        country={3320: "DE", 3209: "DE", 6830: "AT", 12322: "FR"}[asn],
+        playback_failed=chance.random() < (0.25 if is_worse else 0.03),
+        startup_ms=chance.choice([None, 300, 900, 9_000 if is_worse else 1_000]),
+        watch_ms=600_000,
+        playing_ms=590_000,
+        rebuffer_ms=chance.randrange(20_000) if stalls else 0,
+        rebuffer_count=int(stalls),
+        deleted=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """The hour is hot in Postgres; the day before it, and half of the hour as it was, are in the warehouse."""
+    with installed(postgres, tmp_path_factory.mktemp("query")) as made:
+        views = [viewed(number) for number in range(NOW + USUAL)]
+        made.in_warehouse(views[NOW // 2 :])
+        made.in_postgres(views[:NOW])
+        made.settle(FROM_MS // HOUR_MS)
+        yield made
+
+
+async def suspected(
+    installation: Installation, *, customers: Customers = EVERY_CUSTOMER, bad_max: int = 10**6, **given: str
+) -> Suspects:
+    asked = parsed(AskedSuspects, list({"metric": "playback_failure_fraction", **WITHIN, **given}.items()))
+    question = understood(asked, lambda _: customers, FROM_MS + DAY_MS)
+    async with installation.answering() as answering:
+        return await Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max).suspects(question)
+
+
+def named(one: Suspect) -> dict[str, str | None]:
+    return {condition.dimension: condition.value for condition in one.conditions}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"metric": "playback_failure_fraction"},
+        {"metric": "rebuffer_fraction"},
+        {"metric": "rebuffers_per_minute"},
+        {"metric": "startup_ms", "above_ms": "4000"},
+    ],
+)
+async def test_the_cohort_that_became_worse_is_the_first_suspect_by_any_metric(
+    installation: Installation, given: dict[str, str]
+) -> None:
+    found = await suspected(installation, **given)
+
+    assert named(found.suspects[0]) == WORSE
+    assert len(found.suspects) == 1
+    assert (found.read.views, found.read.sampled) == (NOW + USUAL, NOW + USUAL) or given["metric"] == "startup_ms"
+
+
+async def test_figures_are_those_of_the_other_paths_under_the_suspects_filter(installation: Installation) -> None:
+    (suspect,) = (await suspected(installation)).suspects
+    condition = {"and": [{"dimension": name, "in": [value]} for name, value in WORSE.items()]}
+
+    async with installation.answering() as answering:
+
+        async def overall(filter_: dict[str, Any], from_ms: int, to_ms: int) -> tuple[float | int | None, int]:
+            given = {"metrics": "playback_failure_fraction", "filter": json.dumps(filter_)}
+            asked = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
+            answer = await answering.answer(understood_question(asked, lambda _: Customers(), FROM_MS))
+            figure = answer.metrics["playback_failure_fraction"]  # type: ignore[union-attr]
+            return figure.value, figure.n
+
+        for filter_, now, usual in (
+            (condition, suspect.figure, suspect.usual),
+            ({"not": condition}, suspect.rest, suspect.rest_usual),
+        ):
+            assert (now.value, now.n) == await overall(filter_, FROM_MS, FROM_MS + HOUR_MS)
+            assert (usual.value, usual.n) == await overall(filter_, FROM_MS - DAY_MS, FROM_MS)
+
+
+async def test_a_sample_names_the_same_cohort_and_all_views_give_its_figures(installation: Installation) -> None:
+    whole, sampled = await suspected(installation), await suspected(installation, bad_max=250)
+
+    assert sampled.read.views == NOW + USUAL
+    assert sampled.read.sampled < (NOW + USUAL) / 2
+    assert named(sampled.suspects[0]) == WORSE
+    assert sampled.suspects[0].figure == whole.suspects[0].figure
+    assert sampled.suspects[0].excess == whole.suspects[0].excess
+
+
+async def test_nobody_is_suspect_under_a_filter_that_leaves_the_cohort_out(installation: Installation) -> None:
+    found = await suspected(installation, filter='{"not": {"dimension": "asn", "in": ["3320"]}}')
+
+    assert found.suspects == []
+    assert found.figure.n == sum(viewed(number).asn != 3320 for number in range(NOW))
+
+
+async def test_views_of_other_customers_are_not_read(installation: Installation) -> None:
+    found = await suspected(installation, customers=Customers(("other",)))
+
+    assert found.figure.n == NOW / 3
+    assert found.about.customers == ["other"]
+    assert found.read.views == (NOW + USUAL) / 3
+
+
+async def test_an_hour_without_views_has_no_suspects_and_no_figure(installation: Installation) -> None:
+    found = await suspected(installation, **{"from": str(FROM_MS + HOUR_MS), "to": str(FROM_MS + 2 * HOUR_MS)})
+
+    assert (found.figure.value, found.figure.n, found.suspects) == (None, 0, [])
