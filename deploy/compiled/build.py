@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,8 @@ from services.processor.version import code_version
 FOLDER: Final = ROOT / ".local" / "compiled"
 #: The start of the file name of what all libraries load first.
 _GROUP: Final = "playhead"
+#: Included before the C of each module.
+_HEADER: Final = Path(__file__).with_name("attributes.h")
 BUILD_SECONDS_MAX: Final = 1_800
 #: A program of its own: setuptools works in the current folder, and reads its files.
 _SETUP: Final = """
@@ -35,6 +37,10 @@ extensions = mypycify(
     ["--config-file=", "--strict", "--ignore-missing-imports", "--follow-imports=silent", *asked["files"]],
     opt_level=asked["level"], debug_level="0", group_name=asked["group"],
 )
+for extension in extensions:
+    # A module's own library only loads the one of all, which has their code.
+    if extension.include_dirs:
+        extension.extra_compile_args = [*extension.extra_compile_args, "-include", asked["header"]]
 setup(name=asked["group"], packages=[], ext_modules=extensions, script_args=["--quiet", "build_ext", "--inplace"])
 """
 
@@ -50,7 +56,7 @@ def build(folder: Path, level: str = "2") -> Manifest:
         copy = Path(name)
         for package in ("services", "shared"):
             shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
-        _compile(copy, level)
+        compile_modules(copy, MODULES, group=_GROUP, level=level)
         manifest = Manifest(code=code, suffix=SUFFIX, library=f"{_GROUP}__mypyc", modules=frozenset(MODULES))
         made = copy / "made"
         made.mkdir()
@@ -63,15 +69,16 @@ def build(folder: Path, level: str = "2") -> Manifest:
     return manifest_of(folder)
 
 
-def _compile(copy: Path, level: str) -> None:
-    files = [f"{module.replace('.', '/')}.py" for module in MODULES]
-    asked = json.dumps({"files": files, "level": level, "group": _GROUP})
+def compile_modules(folder: Path, modules: Iterable[str], *, group: str, level: str) -> None:
+    """Compiles modules of a folder, each into a library beside its source; raises `NotCompiled`."""
+    files = [f"{module.replace('.', '/')}.py" for module in modules]
+    asked = json.dumps({"files": files, "level": level, "group": group, "header": str(_HEADER)})
     try:
-        # -P: of the copy nothing is run.
+        # -P: of the folder nothing is run.
         ended = subprocess.run(
             [sys.executable, "-P", "-c", _SETUP, asked],
-            cwd=copy,
-            env=os.environ | {"MYPYPATH": str(copy), "PYTHONWARNINGS": "ignore"},
+            cwd=folder,
+            env=os.environ | {"MYPYPATH": str(folder), "PYTHONWARNINGS": "ignore"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
