@@ -8,13 +8,15 @@ from typing import Final
 OBJECTS_MAX: Final = 50_000
 #: Examinations of the youngest generation per one of the middle, and of the middle per one of the oldest.
 ROUNDS: Final = (20, 20)
+#: The same of a slot: until a commit it holds what it has read and changed since the last one, several objects each.
+SLOT_OBJECTS_MAX: Final = 500_000
 
 
-def look_seldom() -> None:
+def look_seldom(objects_max: int = OBJECTS_MAX) -> None:
     """Excludes the objects of the start-up for good, and lets many objects collect before an examination.
 
     Call it once everything is imported. What is freed by its last reference, as nearly everything is, is not concerned.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(OBJECTS_MAX, *ROUNDS)
+    gc.set_threshold(objects_max, *ROUNDS)
