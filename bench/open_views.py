@@ -22,7 +22,7 @@ from services.processor.applications.video_views.view.finish_rules import Finish
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import MemoryStore
-from services.processor.engine.state.rows import META_KEY, Meta, encode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, encode_meta
 from services.processor.runtime.kafka.clients import partition_producer
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key

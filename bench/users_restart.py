@@ -31,7 +31,8 @@ from services.processor.applications.users.app import CLAIMS, USERS, application
 from services.processor.applications.users.claims import EmailClaim
 from services.processor.applications.users.settings import UserRules
 from services.processor.applications.users.user import UserRow
-from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
+from services.processor.engine.state.meta import META_KEY, Meta, encode_meta
+from services.processor.engine.state.rows import pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.rim.http.credentials import entry
 from shared import topics

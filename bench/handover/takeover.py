@@ -24,7 +24,8 @@ from services.processor.applications.video_views.view.order.by_number import ByN
 from services.processor.applications.video_views.view.progress.progress import Progress
 from services.processor.applications.video_views.view.state import new_view
 from services.processor.engine.core.core import Core
-from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
+from services.processor.engine.state.meta import META_KEY, Meta, encode_meta
+from services.processor.engine.state.rows import pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.partition.changelog import RestoreProgress
 from services.processor.runtime.partition.takeover import TakenPartition, take_over

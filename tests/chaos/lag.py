@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
 
-from services.processor.engine.state.rows import META_KEY, decode_meta
+from services.processor.engine.state.meta import META_KEY, decode_meta
 from shared import topics
 from shared.topics import Topic
 from tests.chaos.feed import PARTITIONS

@@ -3,7 +3,8 @@
 import pytest
 
 from services.processor.engine.state.local import LocalMeta, LocalStore
-from services.processor.engine.state.rows import ROW_FORMAT, Meta, NewerFormat, pack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import ROW_FORMAT, NewerFormat, pack
 
 START = (0, b"")
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from services.processor.engine.state.local import LocalMeta, LocalStore, MemoryStore, StoreCorrupt, StoreLocked
-from services.processor.engine.state.rows import Meta, pack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import pack
 from services.processor.runtime.store.rocksdb import Memory, RocksStore
 from tests.contracts.local_store import LocalStoreContract
 

@@ -11,7 +11,7 @@ import msgspec
 
 from services.processor.engine.application.application import Application
 from services.processor.engine.core.quarantine import record_key_of
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID
 from shared.partitioning import partition_of
 

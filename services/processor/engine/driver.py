@@ -18,7 +18,7 @@ from services.processor.engine.inbox import Inbox
 from services.processor.engine.record import Output, Record
 from services.processor.engine.state.failures import ApplicationFailed
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, decode_meta, encode_meta
 from shared.topics import Topic
 
 #: calm: commits; after: crashes after each commit; before: crashes before each commit, then gives the records again.

@@ -11,14 +11,9 @@ from services.processor.applications.video_views.shelf import SEPARATOR
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
 from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun, writes_at_ms
+from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.seen import is_late
-from services.processor.applications.video_views.view.state import (
-    ViewState,
-    bound,
-    closed_of,
-    may_grow,
-    new_view,
-)
+from services.processor.applications.video_views.view.state import ViewState, closed_of, new_view
 from services.processor.engine.application.application import StoreSpec
 from services.processor.engine.record import Record
 from shared import codec

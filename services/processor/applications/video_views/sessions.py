@@ -13,14 +13,9 @@ from services.processor.applications.video_views.plays.place import carry, close
 from services.processor.applications.video_views.plays.session import Placed, Play, Session
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
 from services.processor.applications.video_views.stores import Stores, reopen
+from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.seen import add_key, numbered_key_of
-from services.processor.applications.video_views.view.state import (
-    ViewState,
-    begins_with,
-    bound,
-    closed_of,
-    may_grow,
-)
+from services.processor.applications.video_views.view.state import ViewState, begins_with, closed_of
 from services.processor.engine.record import Record
 from shared.schemas.beacon import Beacon
 

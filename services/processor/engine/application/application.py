@@ -17,7 +17,8 @@ from services.processor.engine.application.requests import Query, Route
 from services.processor.engine.application.tables import Table, TableSpec
 from services.processor.engine.record import Record
 from services.processor.engine.state.map_spec import MapSpec, RowMap
-from services.processor.engine.state.rows import Meta, NewerFormat
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import NewerFormat
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, Row, Store, StoreSpec
 from services.processor.engine.state.timers_spec import NamedTimers, TimersSpec, timers_of
 from shared.topics import Profile, Topic

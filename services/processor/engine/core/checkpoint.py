@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from services.processor.engine.record import Output
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from shared.topics import RECORD_BYTES_MAX, REJECTED, Topic
 
 _DETAIL_CHARACTERS_MAX: Final = 1_000

@@ -27,7 +27,7 @@ from services.processor.engine.state.failures import (
 )
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalStore
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 
 CACHE_ROWS_MAX = 50_000
 CACHE_BYTES_MAX = 32 * 1024 * 1024

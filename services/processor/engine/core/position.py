@@ -1,6 +1,6 @@
 """Position: the progress of a core, as next offsets, clock and commit number."""
 
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 
 
 class Position:

@@ -17,7 +17,8 @@ from services.processor.engine.record import Record
 from services.processor.engine.state.failures import ReleaseBroken
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.map_spec import MapSpec
-from services.processor.engine.state.rows import Meta, unpack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import unpack
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, ROW_BYTES_MAX, StoreSpec
 from shared.forgetting import forgets
 

@@ -12,7 +12,8 @@ from typing import Final, Protocol
 import msgspec
 
 from services.processor.engine.state.map_spec import MapSpec
-from services.processor.engine.state.rows import Meta, NewerFormat, deadline_of, decode_meta, unpack
+from services.processor.engine.state.meta import Meta, decode_meta
+from services.processor.engine.state.rows import NewerFormat, deadline_of, unpack
 from services.processor.engine.state.store_spec import Row, StoreSpec
 
 #: One entry of the index of timers: (deadline in ms, row key). It is a hint: the row's own deadline decides.

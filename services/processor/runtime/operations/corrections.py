@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from services.processor.engine.application.application import Application
-from services.processor.engine.state.rows import META_KEY, Meta, encode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, encode_meta
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.kafka.metas import last_meta
 from services.processor.runtime.kafka.reading import ReadingFailed

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from services.processor.engine.application.application import Application
 from services.processor.engine.division import CannotGrow, Division, targets_of
-from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, decode_meta, encode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer, partition_producer
 from services.processor.runtime.kafka.metas import last_meta
 from services.processor.runtime.kafka.reading import ReadingFailed, ends, to_the_end

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from services.processor.engine.application.application import Application
 from services.processor.engine.state.local import LocalMeta, LocalStore
-from services.processor.engine.state.rows import META_KEY, decode_meta
+from services.processor.engine.state.meta import META_KEY, decode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.stores import Stores

@@ -1,7 +1,7 @@
 """Whether a partition's state is divided among as many partitions as there are now: else its views would be split in two."""
 
 from services.processor.engine.division import sources_of
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.kafka.metas import last_meta
 from services.processor.runtime.kafka.refusals import WorkerFailed
 from services.processor.runtime.plan import Plan, first_partitions

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from services.processor.engine.application.application import Application
 from services.processor.engine.core.checkpoint import Checkpoint
-from services.processor.engine.state.rows import META_KEY, encode_meta
+from services.processor.engine.state.meta import META_KEY, encode_meta
 from services.processor.runtime.kafka.refusals import REFUSED, KafkaRefused
 from services.rim.process.crash_points import CrashPoints
 from shared.partitioning import partition_of

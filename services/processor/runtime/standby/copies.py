@@ -15,7 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from services.processor.engine.application.access import LookFailed
 from services.processor.engine.application.application import Lookup
 from services.processor.engine.state.local import LocalMeta, StoreCorrupt, StoredRows, StoreFailed
-from services.processor.engine.state.rows import META_KEY, Meta, NewerFormat, decode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, decode_meta
+from services.processor.engine.state.rows import NewerFormat
 from services.processor.runtime.kafka.clients import standby_consumer
 from services.processor.runtime.kafka.refusals import Refusals
 from services.processor.runtime.partition.changelog import ends_of, uncommitted_ends

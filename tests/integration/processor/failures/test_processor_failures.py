@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
-from services.processor.engine.state.rows import META_KEY, Meta, pack
+from services.processor.engine.state.meta import META_KEY, Meta
+from services.processor.engine.state.rows import pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.partition.transaction import Committer, Unclear
 from services.rim.process.crash_points import CrashPoint, CrashPoints

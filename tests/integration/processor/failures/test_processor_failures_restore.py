@@ -13,7 +13,8 @@ from services.processor.applications.video_views.stores import CLOSED_VIEWS
 from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.state.local import LocalStore
-from services.processor.engine.state.rows import Meta, pack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.partition.changelog import POSITION_EVERY_ROWS, GivenUp, RestoreProgress
 from services.processor.runtime.partition.takeover import take_over

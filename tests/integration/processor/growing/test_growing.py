@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from deploy.topics import main as topics_command
 from services.processor.applications.video_views.live.division import SUMS
 from services.processor.catalogue import APPLICATIONS
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.operations.state.copies import copied
 from shared import topics
 from shared.partitioning import partition_of

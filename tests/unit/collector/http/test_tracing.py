@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.rim.telemetry import tracing
 from services.rim.telemetry.tracing import Traces

@@ -14,7 +14,8 @@ from services.processor.engine.core.quarantine import record_key_of
 from services.processor.engine.division import CannotGrow, Divided, Division, sources_of, targets_of
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import Meta, unpack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import unpack
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from shared.schemas.beacon import Beacon

@@ -7,7 +7,7 @@ from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.live.board import LiveBoard
 from services.processor.applications.video_views.live.rows import CohortRow, LiveRow
 from services.processor.applications.video_views.row.startup import startup_ms_of
-from services.processor.applications.video_views.view.dimensions import stated
+from services.processor.applications.video_views.view.dimensions import stated_of
 from services.processor.applications.video_views.view.finish import has_begun
 from services.processor.applications.video_views.view.state import ViewState, complete_progress, since
 from services.processor.engine.application.application import Context
@@ -136,7 +136,7 @@ class Gauges:
             counts.views_started += change
 
     def _cohort(self, row: LiveRow, view: ViewState, dimensions: dict[str, Any]) -> list[str]:
-        return self._named(row, {**stated(dimensions), _SOURCE: view.source})
+        return self._named(row, {**stated_of(dimensions, self._dimensions), _SOURCE: view.source})
 
     def _named(self, row: LiveRow, values: dict[str, Any]) -> list[str]:
         return [self._board.cohort_name(row, values)] if self._dimensions else []

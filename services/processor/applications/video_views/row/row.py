@@ -23,12 +23,7 @@ from services.processor.applications.video_views.view.progress.progress import (
     longest_seek_ms,
 )
 from services.processor.applications.video_views.view.progress.timeline import events_of
-from services.processor.applications.video_views.view.state import (
-    ViewState,
-    clock_offset_ms,
-    complete_progress,
-    since,
-)
+from services.processor.applications.video_views.view.state import ViewState, clock_offset_ms, complete_progress, since
 from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
 from shared.sources import SOURCES
 

@@ -1,5 +1,6 @@
 """The dimensions of a view, by field of its row: those that clients state, and those that the collector derives (docs/view.md)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from services.processor.applications.video_views.beacons.step import DERIVED, Step
@@ -12,6 +13,20 @@ def stated(dimensions: dict[str, Any]) -> dict[str, Any]:
     if DERIVED not in dimensions:
         return dimensions
     return {**_values(dimensions[DERIVED]), **{name: value for name, value in dimensions.items() if name != DERIVED}}
+
+
+def stated_of(dimensions: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """As `stated`, of these fields alone."""
+    found: dict[str, Any] = {}
+    for name in names:
+        if name in dimensions:
+            found[name] = dimensions[name]
+            continue
+        for one in dimensions.get(DERIVED, ()):
+            if name in one[-1]:
+                found[name] = one[-1][name]
+                break
+    return found
 
 
 def merge(dimensions: dict[str, Any], newer: Step) -> bool:
@@ -61,8 +76,9 @@ def derive_from_copy(dimensions: dict[str, Any], copy: Step) -> None:
 
 def _derive(dimensions: dict[str, Any], one: Step, values: dict[str, Any]) -> bool:
     """Adds what the collector derived from a step, unless earlier steps gave all of it. Returns whether it added anything."""
-    known = dimensions.get(DERIVED, [])
-    if values.keys() <= _values(known).keys():
+    known, names = dimensions.get(DERIVED, []), values.keys()
+    # Most requests of a view derive the same: the first of them has it all.
+    if (known and names <= known[0][-1].keys()) or names <= _values(known).keys():
         return False
     dimensions[DERIVED] = [*known, _derivation(one, values)]
     return True

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from services.processor.engine.application.application import Application
 from services.processor.engine.record import Output
-from services.processor.engine.state.rows import META_KEY, Meta, encode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, encode_meta
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.kafka.ownership import Group, owner_of
 from services.processor.runtime.kafka.reading import NO_PROGRESS_SECONDS_MAX, QUERY_SECONDS_MAX, ReadingFailed

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 
 from services.processor.engine.application.application import Application
 from services.processor.engine.state.local import LocalMeta, LocalStore
-from services.processor.engine.state.rows import META_KEY, Meta, decode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, decode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.kafka.reading import ends, to_the_end
 from services.processor.runtime.store.rocksdb import Memory, RocksStore

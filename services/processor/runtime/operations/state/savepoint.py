@@ -16,7 +16,8 @@ from typing import Final
 
 import msgspec
 
-from services.processor.engine.state.rows import ROW_FORMAT, Meta, NewerFormat
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import ROW_FORMAT, NewerFormat
 
 FORMAT: Final = 1
 NAME: Final = "savepoint.json"

@@ -10,7 +10,8 @@ import msgspec
 from confluent_kafka import TopicPartition
 
 from services.processor.engine.application.application import Application
-from services.processor.engine.state.rows import ROW_FORMAT, Meta
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import ROW_FORMAT
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.kafka.reading import QUERY_SECONDS_MAX, ReadingFailed, ends
 from services.processor.runtime.kafka.topic_ids import TopicIds

@@ -11,7 +11,7 @@ from services.processor.applications.recordings.session import ABSENT_RANGES_MAX
 from services.processor.applications.recordings.settings import SessionRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
-from services.processor.engine.state.rows import META_KEY
+from services.processor.engine.state.meta import META_KEY
 from shared import topics
 from shared.topics import REJECTED
 from tests.unit.processor.applications.recordings.sending import T0, chunks, pipe, rows

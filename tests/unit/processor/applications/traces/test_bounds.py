@@ -12,7 +12,7 @@ from services.processor.engine.application.application import Application
 from services.processor.engine.application.failure_rules import FailureRules
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
-from services.processor.engine.state.rows import META_KEY
+from services.processor.engine.state.meta import META_KEY
 from shared import codec, topics
 from shared.topics import REJECTED
 from tests.unit.processor.applications.traces.spans import APPLICATION, KEY, RULES, T0, pass_time, pipe, rows, span

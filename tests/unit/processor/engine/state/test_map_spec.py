@@ -14,7 +14,7 @@ from services.processor.engine.state.cache import Cache
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalMeta, LocalStore, MemoryStore, StoredRows
 from services.processor.engine.state.map_spec import MapSpec, owner_of
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.store.rocksdb import Memory, RocksStore
 
 NUMBERS = MapSpec[int](name="numbers", id=3, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(int).decode)

@@ -5,7 +5,8 @@ import pytest
 
 from services.processor.engine.core.core import Core
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import META_KEY, Meta, NewerFormat, decode_meta, encode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, decode_meta, encode_meta
+from services.processor.engine.state.rows import NewerFormat
 from tests.unit.processor.engine.counting import APPLICATION
 
 

@@ -12,7 +12,8 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import Meta, NewerFormat, deadline_of, decode_meta, encode_meta, pack, unpack
+from services.processor.engine.state.meta import Meta, decode_meta, encode_meta
+from services.processor.engine.state.rows import NewerFormat, deadline_of, pack, unpack
 from shared.topics import BEACONS, VIEWS
 from tests.unit.processor.engine.counting import APPLICATION, COUNTS, Counting
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.processor.engine.state.rows import META_KEY, Meta, decode_meta
+from services.processor.engine.state.meta import META_KEY, Meta, decode_meta
 from services.processor.runtime.kafka.topic_ids import TopicIds
 from services.processor.runtime.operations import corrections
 from services.processor.runtime.operations.corrections import (

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from services.processor.engine.core.core import Core
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import Meta, pack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import pack
 from services.processor.runtime.partition.flushes import Flushes
 from services.processor.runtime.partition.transaction import Durable
 from services.processor.runtime.store.rocksdb import RocksStore

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.kafka.refusals import KafkaRefused
 from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, GroupChanged, Unclear
 from shared.topics import ALL, BEACONS, VIEWS

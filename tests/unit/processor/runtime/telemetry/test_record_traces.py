@@ -6,7 +6,7 @@ import pytest
 
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.telemetry import record_traces
 from services.processor.runtime.telemetry.record_traces import RecordTraces
 

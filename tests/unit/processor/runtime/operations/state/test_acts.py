@@ -10,7 +10,7 @@ import pytest
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Output, Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.meta import Meta
 from services.processor.runtime.operations.state import keys, whole
 from services.processor.runtime.operations.state.changing import Unsafe
 from services.processor.runtime.operations.state.copies import Copy

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.processor.engine.state.rows import ROW_FORMAT, Meta, NewerFormat, pack
+from services.processor.engine.state.meta import Meta
+from services.processor.engine.state.rows import ROW_FORMAT, NewerFormat, pack
 from services.processor.runtime.operations.state import savepoint
 from services.processor.runtime.operations.state.changing import Unsafe
 from services.processor.runtime.operations.state.savepoint import SavedPartition, Savepoint, SavepointWrong
