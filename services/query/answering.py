@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -144,7 +144,7 @@ class Answering:
         """The answering statement over columns in memory; None where files answer it."""
         if self.memory is None:
             return None
-        kept = self.memory.find(question, read.files, _scans(question, read, read.files), read.hot.rows.num_rows)
+        kept = self.memory.find(question, read.files, _scans(read, read.files), read.hot.rows.num_rows)
         if kept is None:
             return None
         files = [file for file in read.files if file.path not in kept.paths]
@@ -161,6 +161,10 @@ class Answering:
         """The rows of a statement over relation `views` of what was read."""
         statement, tables = _laid_out(question, read, asked)
         return await self._engine.ask_table(statement, tables)
+
+    async def table_of(self, tables: Mapping[str, pa.Table], asked: Statement) -> pa.Table:
+        """The rows of a statement over tables in memory alone."""
+        return await self._engine.ask_table(asked, tables)
 
     async def _read(self, question: Question, find: Callable[[int, list[Answer], str], bool] | None = None) -> Read:
         """A version of the warehouse and what Postgres owns while that is the newest.
@@ -209,7 +213,7 @@ def _laid_out(question: Question, read: Read, asked: Statement) -> tuple[Stateme
 
 
 def _relation(question: Question, read: Read) -> Statement:
-    return relation(question, scans=_scans(question, read, read.files), has_hot_rows=read.hot.rows.num_rows > 0)
+    return relation(question, scans=_scans(read, read.files), has_hot_rows=read.hot.rows.num_rows > 0)
 
 
 def _tables(question: Question, read: Read) -> dict[str, pa.Table]:
@@ -221,12 +225,10 @@ def _tables(question: Question, read: Read) -> dict[str, pa.Table]:
     return tables
 
 
-def _scans(question: Question, read: Read, files: Sequence[File]) -> list[Scan]:
+def _scans(read: Read, files: Sequence[File]) -> list[Scan]:
     removed = read.snapshot.removed_of([file.path for file in files])
     return planning.scans(
-        question,
         files,
-        read.snapshot.columns,
         removed_from=frozenset() if removed is None else frozenset(removed["path"].unique().to_pylist()),
         owned_hours=() if read.hot.owned is None else sorted(set(read.hot.owned["hour"].to_pylist())),
         moved_before=None if read.hot.moved is None else read.hot.since_hour,

@@ -1,6 +1,7 @@
 """Answers a question for suspects: a bounded sample of two ranges' views is searched, then all views give the figures."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from services.query.answering import Answering, Read, about_views
+from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.suspects import answer as answers
 from services.query.core.suspects import statements
@@ -26,13 +28,15 @@ _LARGEST: Final = 0.995
 
 @dataclass(frozen=True)
 class Sample:
-    """Views of a range by the values of its dimensions."""
+    """Views of a range with events or exposure, by the values of its dimensions."""
 
     table: pa.Table
     events: Floats
     exposure: Floats
     #: How many views there are in all.
     views: int
+    #: The rows of all views of the range, those without events and exposure too; None where they are too many to be read.
+    rows: pa.Table | None
 
 
 class Suspecting:
@@ -52,28 +56,53 @@ class Suspecting:
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             found = await asyncio.to_thread(_searched, question, *samples)
             selecting = answers.filters_of(found)
-            rows = [
-                (await self._answering.table(side, read, statement)).to_pylist()[0]
-                for side, read in _sides(question, reads)
-                for statement in (statements.figures(side, question.measured, selecting),)
+            figures = [
+                await self._figures(question.measured, *of, sample, selecting)
+                for of, sample in zip(_sides(question, reads), samples, strict=True)
             ]
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
-        return answers.composed(question, found, (rows[0], rows[1]), read, about_views(question.now, reads[0]))
+        return answers.composed(question, found, (figures[0], figures[1]), read, about_views(question.now, reads[0]))
 
     async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
-        bad_of = good_of = 1
-        views: int | None = None
-        if sum(file.rows for file in read.files) + read.hot.rows.num_rows > self._good_max:
-            (totals,) = (await self._answering.table(question, read, statements.totals(question, measured))).to_pylist()
-            views = totals["views"]
-            bad_of = max(1, -(-totals["bad"] // self._bad_max))
-            good_of = max(bad_of, -(-views // self._good_max))
-        statement = statements.rows(question, measured, bad_of=bad_of, good_of=good_of)
+        rows = sum(file.rows for file in read.files) + read.hot.rows.num_rows
+        totals: dict[str, int] = {}
+        if rows > self._good_max:
+            # Files hold others' views too.
+            table = await self._answering.table(question, read, statements.totals(question, measured))
+            (totals,) = table.to_pylist()
+            rows = totals["rows"]
+        if rows <= self._good_max:
+            return _whole(await self._answering.table(question, read, statements.rows(question, measured)))
+        bad_of = max(1, -(-totals["bad"] // self._bad_max))
+        good_of = max(bad_of, -(-totals["views"] // self._good_max))
+        statement = statements.sampled(question, measured, bad_of=bad_of, good_of=good_of)
         table = await self._answering.table(question, read, statement)
-        events, exposure = (table[name].to_numpy() for name in ("events", "exposure"))
+        events, exposure = _numbers(table)
         # A view without events stands for more views than one with: exposure is that of as many as the events are of.
         exposure = np.where(events > 0, exposure, exposure * (good_of / bad_of))
-        return Sample(table, events, exposure, table.num_rows if views is None else views)
+        return Sample(table, events, exposure, totals["views"], None)
+
+    async def _figures(
+        self, measured: Measured, side: Question, read: Read, sample: Sample, cohorts: Sequence[Filter]
+    ) -> answers.Row:
+        """Of all views, those of the sample or not."""
+        if sample.rows is None:
+            table = await self._answering.table(side, read, statements.figures(side, measured, cohorts))
+        else:
+            table = await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side, cohorts))
+        (row,) = table.to_pylist()
+        return row  # type: ignore[no-any-return]
+
+
+def _whole(rows: pa.Table) -> Sample:
+    events, exposure = _numbers(rows)
+    counting = (events > 0) | (exposure > 0)
+    table = rows.filter(pa.array(counting))
+    return Sample(table, events[counting], exposure[counting], table.num_rows, rows)
+
+
+def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
+    return table["events"].to_numpy(), table["exposure"].to_numpy()
 
 
 def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question, Read]]:

@@ -72,7 +72,6 @@ class Snapshot:
 
     version: int
     files: tuple[File, ...]
-    columns: frozenset[str]
     #: When it was committed, ms since 1970.
     committed_ms: int
     #: Rows that are deleted, as path and number of the row; None where there are none.
@@ -127,7 +126,6 @@ class ViewsTable:
         return Snapshot(
             version=table.version(),
             files=files,
-            columns=frozenset(field.name for field in table.schema().fields),
             committed_ms=int(newest.get("timestamp", 0)),
             removed=removed_rows(table, self._path),
         )

@@ -56,7 +56,7 @@ class NoWarehouse(ViewsTable):
     """A warehouse without views."""
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(1, (), frozenset(), 0, None)
+        return Snapshot(1, (), 0, None)
 
 
 class InMemory(HotDatabase):

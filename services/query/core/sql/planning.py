@@ -6,7 +6,6 @@ from typing import Literal, Protocol
 from services.query.core.question import Question
 from services.query.core.sql import sums
 from services.query.core.sql.relation import Scan
-from services.query.core.sql.statements import fields_of, keys_of
 
 Way = Literal["sums", "views"]
 
@@ -37,9 +36,7 @@ def way(question: Question) -> Way:
 
 
 def scans(
-    question: Question,
     files: Sequence[FileLike],
-    columns: Collection[str],
     *,
     removed_from: Collection[str],
     owned_hours: Collection[int],
@@ -50,15 +47,13 @@ def scans(
     `removed_from` are files of which rows are deleted, `owned_hours` hours of which Postgres owns a slice. Views that count before
     hour `moved_before` may count elsewhere meanwhile; None: none has moved.
     """
-    wanted = {*fields_of(question), *(("custom",) if keys_of(question) else ())}
-    missing = frozenset(wanted - set(columns))
     groups: dict[tuple[bool, bool, bool], list[str]] = {}
     for file in files:
         is_moved = moved_before is not None and (file.first_hour is None or file.first_hour < moved_before)
         kind = (file.path in removed_from, _touches(file, owned_hours), is_moved)
         groups.setdefault(kind, []).append(file.path)
     return [
-        Scan(tuple(paths), missing, has_removed=removed, has_owned=owned, has_moved=moved)
+        Scan(tuple(paths), has_removed=removed, has_owned=owned, has_moved=moved)
         for (removed, owned, moved), paths in sorted(groups.items())
     ]
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from services.query.core.customers import Customers
+from services.query.core.fields import kind_of
 from services.query.core.question import Question
 from services.query.core.sql.statements import Statement, columns_of, fields_of, keys_of
 from shared.measures import COUNTS
+
+_SQL_KINDS: Final = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", list: "BIGINT[][]"}
 
 
 def relation(question: Question, *, scans: Sequence["Scan"], has_hot_rows: bool) -> Statement:
@@ -37,8 +40,6 @@ class Scan:
     """Files of the warehouse that are read alike."""
 
     paths: tuple[str, ...]
-    #: Fields that no file has: they are null.
-    missing: frozenset[str] = frozenset()
     #: Rows in table `removed` (by file and number) are marked as deleted.
     has_removed: bool = False
     #: Slices in table `owned`, and views in table `moved`, are hot: their rows here do not count.
@@ -53,11 +54,11 @@ class Scan:
 
 def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
     listed = ["t.hour", "t.customer_id"]
-    listed += [f"NULL AS {field}" if field in scan.missing else f"t.{field}" for field in fields_of(question)]
+    listed += [f"t.{field}" for field in fields_of(question)]
     parameters: list[Any] = []
     for number, key in enumerate(keys_of(question)):
-        listed.append(f"NULL AS custom_{number}" if "custom" in scan.missing else f"t.custom[?] AS custom_{number}")
-        parameters += [] if "custom" in scan.missing else [key]
+        listed.append(f"t.custom[?] AS custom_{number}")
+        parameters.append(key)
     parameters.append(list(scan.paths))
     conditions = [COUNTS.replace("deleted", "t.deleted"), "t.hour >= ? AND t.hour < ?"]
     parameters += [question.range.first_hour, question.range.end_hour]
@@ -81,7 +82,15 @@ def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
             "NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.view_id = t.view_id AND m.customer_id = t.customer_id AND m.day = t.day)"
         )
     sql = (
-        f"SELECT {', '.join(listed)} FROM read_parquet(?, {', '.join(options)}) AS t"  # noqa: S608 - names of ours
-        f" WHERE {' AND '.join(conditions)}"
+        f"SELECT {', '.join(listed)} FROM (SELECT * FROM read_parquet(?, {', '.join(options)})"  # noqa: S608 - names of ours
+        f" UNION ALL BY NAME {_no_rows(question)}) AS t WHERE {' AND '.join(conditions)}"
     )
     return sql, parameters
+
+
+def _no_rows(question: Question) -> str:
+    """No row with all fields of the question: a field that was added after all these files were written is null in theirs."""
+    kinds = {field: _SQL_KINDS[kind] for field in fields_of(question) if (kind := kind_of(field))}
+    if keys_of(question):
+        kinds["custom"] = "MAP(VARCHAR, VARCHAR)"
+    return f"SELECT {', '.join(f'NULL::{kind} AS {name}' for name, kind in {'hour': 'BIGINT', **kinds}.items())} WHERE false"

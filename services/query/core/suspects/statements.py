@@ -1,9 +1,10 @@
 """The statements of a question for suspects, over relation `views` of one of its ranges. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from services.query.core import filters
+from services.query.core.dimensions import Dimension
 from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql.statements import Statement, conditions_of, value_of
@@ -11,7 +12,7 @@ from services.query.core.suspects.measured import Measured
 
 #: What samples views: as good as random below a second, and the same in every answer.
 _SAMPLED_BY: Final = "first_append_ms"
-TOTALS: Final = ("views", "bad", "events", "exposure")
+TOTALS: Final = ("rows", "views", "bad")
 
 
 def _found(question: Question, measured: Measured) -> tuple[str, list[Any]]:
@@ -25,42 +26,71 @@ def _found(question: Question, measured: Measured) -> tuple[str, list[Any]]:
 
 
 def totals(question: Question, measured: Measured) -> Statement:
-    """How many views there are, with and without events, and the sums of all."""
+    """How many rows there are, how many of them have events or exposure, and how many have events."""
     found, parameters = _found(question, measured)
     sql = f"""
-        SELECT count(*) FILTER (events > 0 OR exposure > 0) AS views, count(*) FILTER (events > 0) AS bad,
-               coalesce(sum(events), 0)::double AS events, coalesce(sum(exposure), 0)::double AS exposure
+        SELECT count(*) AS rows, count(*) FILTER (events > 0 OR exposure > 0) AS views,
+               count(*) FILTER (events > 0) AS bad
         FROM ({found}) AS found
     """  # noqa: S608
     return Statement(sql, tuple(parameters), TOTALS)
 
 
-def rows(question: Question, measured: Measured, *, bad_of: int, good_of: int) -> Statement:
-    """A row a view: the values of all dimensions, events and exposure; of views with events one of `bad_of`, of others one of
-    `good_of`.
-    """
-    names = [f"d{number}" for number in range(len(question.by))]
-    # Values are made of the sampled views alone.
-    values = ", ".join(f"{value_of(question, one)} AS {name}" for one, name in zip(question.by, names, strict=True))
+def rows(question: Question, measured: Measured) -> Statement:
+    """A row a view: the values of all dimensions, events, exposure, and whether the figure rests on it."""
     found, parameters = _found(question, measured)
-    sampled = ["events > 0 OR exposure > 0"]
-    if bad_of > 1 or good_of > 1:
-        sampled.append(f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {bad_of:d} ELSE {good_of:d} END = 0")
+    return _rows(question, measured, found, parameters)
+
+
+def sampled(question: Question, measured: Measured, *, bad_of: int, good_of: int) -> Statement:
+    """The same of some views that have events or exposure: of those with events one of `bad_of`, of others one of `good_of`."""
+    found, parameters = _found(question, measured)
+    chosen = f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {bad_of:d} ELSE {good_of:d} END = 0"
+    found = f"SELECT * FROM ({found}) AS all_views WHERE (events > 0 OR exposure > 0) AND {chosen}"  # noqa: S608
+    return _rows(question, measured, found, parameters)
+
+
+def _rows(question: Question, measured: Measured, found: str, parameters: Sequence[Any]) -> Statement:
+    names = [_column(number) for number in range(len(question.by))]
+    # Values are made of the chosen views alone.
+    values = ", ".join(f"{value_of(question, one)} AS {name}" for one, name in zip(question.by, names, strict=True))
     sql = (
-        f"SELECT {values}, events::double AS events, exposure::double AS exposure"  # noqa: S608
-        f" FROM ({found}) AS found WHERE {' AND '.join(f'({one})' for one in sampled)}"
+        f"SELECT {values}, events::double AS events, exposure::double AS exposure, {measured.base} AS is_base"  # noqa: S608
+        f" FROM ({found}) AS found"
     )
-    return Statement(sql, tuple(parameters), (*names, "events", "exposure"))
+    return Statement(sql, tuple(parameters), (*names, "events", "exposure", "is_base"))
 
 
 def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -> Statement:
     """Events, exposure and views of each cohort, then of all: `events_0`, `exposure_0`, `views_0` … `views`."""
+    condition, parameters = conditions_of(question)
+    found = (
+        f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base"  # noqa: S608
+        f" FROM views WHERE {condition}"
+    )
+    return _figures(found, (*measured.parameters, *parameters), cohorts, lambda one: value_of(question, one))
+
+
+def figures_of_rows(question: Question, cohorts: Sequence[Filter]) -> Statement:
+    """The same over relation `found`: what `rows` found."""
+    columns = {one.name: _column(number) for number, one in enumerate(question.by)}
+    # A filter names stored texts by their column.
+    stored = "".join(f", {columns[one.name]} AS {one.column}" for one in question.by if one.column)
+    return _figures(f"SELECT *{stored} FROM found", (), cohorts, lambda one: columns[one.name])  # noqa: S608
+
+
+def _column(number: int) -> str:
+    return f"d{number}"
+
+
+def _figures(
+    found: str, parameters: Sequence[Any], cohorts: Sequence[Filter], expression: Callable[[Dimension], str]
+) -> Statement:
     flags, values = "", []
     for number, one in enumerate(cohorts):
-        condition, of_condition = filters.sql_of(one, lambda dimension: value_of(question, dimension))
+        condition, of_condition = filters.sql_of(one, expression)
         flags += f", coalesce({condition}, false) AS is_in_{number}"
         values += of_condition
-    condition, parameters = conditions_of(question)
     listed, columns = [], []
     for suffix, is_in in (*((f"_{number}", f"is_in_{number}") for number in range(len(cohorts))), ("", "true")):
         listed += [
@@ -70,9 +100,6 @@ def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -
         ]
         columns += [f"{name}{suffix}" for name in ("events", "exposure", "views")]
     sql = f"""
-        SELECT {", ".join(listed)} FROM (
-            SELECT {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base{flags}
-            FROM views WHERE {condition}
-        ) AS found
+        SELECT {", ".join(listed)} FROM (SELECT events, exposure, is_base{flags} FROM ({found}) AS views_found) AS flagged
     """  # noqa: S608 - names of ours
-    return Statement(sql, (*measured.parameters, *values, *parameters), tuple(columns))
+    return Statement(sql, (*values, *parameters), tuple(columns))
