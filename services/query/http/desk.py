@@ -15,7 +15,7 @@ from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
 from services.query.http.turns import TooManyQuestions, Turns
 from services.query.rim.engine import TooLarge
-from services.query.rim.warehouse import WarehouseAway
+from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import problem_response
@@ -36,6 +36,10 @@ _PROBLEMS: Final[dict[type[Exception], Problem]] = {
     TooManyQuestions: Problem(429, "Too many questions at a time", "too-many-questions"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The finalizer has not published yet", "not-published"),
+    # Before the kind that it is of.
+    WarehouseNew: Problem(
+        503, "No finished view is stored yet", "warehouse-new", "The finalizer starts for the first time here."
+    ),
     WarehouseAway: Problem(503, "The warehouse cannot be read", "warehouse-away"),
     Unsettled: Problem(503, "The warehouse changes too fast", "unsettled"),
     QueryRefused: Problem(500, "Postgres refuses the statement", "refused"),

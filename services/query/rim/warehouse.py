@@ -26,6 +26,10 @@ class WarehouseAway(RuntimeError):
     """The warehouse has no table `views` that can be read."""
 
 
+class WarehouseNew(WarehouseAway):
+    """There is no table `views` yet: the finalizer makes it when it starts for the first time."""
+
+
 @dataclass(frozen=True)
 class File:
     """One file, and the bounds of what is in it; None where the log has none."""
@@ -99,7 +103,7 @@ class ViewsTable:
         self._lock = threading.Lock()
 
     def snapshot(self) -> Snapshot:
-        """The newest version. Raises `WarehouseAway`."""
+        """The newest version. Raises `WarehouseAway`, and `WarehouseNew` before there is any."""
         with self._lock:
             try:
                 if self._table is None:
@@ -110,7 +114,8 @@ class ViewsTable:
                     self._snapshot = self._read(self._table)
             except (TableNotFoundError, DeltaError, OSError) as error:
                 self._table = self._snapshot = None
-                raise WarehouseAway(type(error).__name__) from error
+                problem = WarehouseNew if isinstance(error, TableNotFoundError) else WarehouseAway
+                raise problem(type(error).__name__) from error
             return self._snapshot
 
     def _read(self, table: DeltaTable) -> Snapshot:

@@ -23,7 +23,7 @@ from services.query.core.suspects.answer import Looked, Suspect, SuspectConditio
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.http.app import OPERATIONS, ROUTING, Sources, make_app
 from services.query.rim.engine import TooLarge
-from services.query.rim.warehouse import WarehouseAway
+from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.openapi import Operation
 from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
@@ -240,6 +240,7 @@ async def test_a_wrong_question_names_the_parameter() -> None:
         (PostgresAway(), 503, "postgres-away"),
         (NotPublished(), 503, "not-published"),
         (WarehouseAway(), 503, "warehouse-away"),
+        (WarehouseNew(), 503, "warehouse-new"),
         (Unsettled(), 503, "unsettled"),
     ],
 )

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from services.query.core.customers import Customers
 from services.query.core.question import AskedBreakdown, Question, understood
-from services.query.rim.warehouse import File, ViewsTable, WarehouseAway
+from services.query.rim.warehouse import File, ViewsTable, WarehouseAway, WarehouseNew
 
 HOUR_MS = 3_600_000
 
@@ -60,12 +60,23 @@ def test_a_newer_version_is_seen_and_the_same_is_not_read_again(tmp_path: Path) 
     assert (table.snapshot().version, len(table.snapshot().files)) == (1, 2)
 
 
-def test_a_warehouse_that_is_not_there_is_away_until_it_is(tmp_path: Path) -> None:
+def test_a_warehouse_that_is_not_there_is_new_until_it_is(tmp_path: Path) -> None:
     table = ViewsTable(tmp_path)
-    with pytest.raises(WarehouseAway):
+    with pytest.raises(WarehouseNew):
         table.snapshot()
 
     append(tmp_path, (10, 240, "acme"))
 
     assert table.snapshot().version == 0
     assert DeltaTable(tmp_path / "views").version() == 0
+
+
+def test_a_table_whose_log_cannot_be_read_is_away_and_not_new(tmp_path: Path) -> None:
+    append(tmp_path, (10, 240, "acme"))
+    (log,) = (tmp_path / "views" / "_delta_log").glob("*.json")
+    log.write_text("no log")
+
+    with pytest.raises(WarehouseAway) as found:
+        ViewsTable(tmp_path).snapshot()
+
+    assert not isinstance(found.value, WarehouseNew)

@@ -15,13 +15,16 @@ export function Lanes({ row, span_ms, tz }) {
     <div id="view-life">
       <${Lane} name="State"><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
       ${ads.length > 0 && html`<${Lane} name="Ads"><${Blocks} found=${ads} span_ms=${span_ms} /><//>`}
-      ${levels.length > 0 && html`<${Lane} name="Bitrate" isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
+      ${levels.length > 0 && html`<${Lane} name="Bitrate" scale=${`to ${bitrateText(highest(levels))}`} isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
     </div>
     <${Axis} row=${row} span_ms=${span_ms} tz=${tz} />`;
 }
 
-/** @param {{name: string, isTall?: boolean, children?: any}} props */
-const Lane = ({ name, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}</span>${children}</div>`;
+/** @param {{name: string, scale?: string, isTall?: boolean, children?: any}} props - `scale`: what its height stands for. */
+const Lane = ({ name, scale, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}${scale && html`<small>${scale}</small>`}</span>${children}</div>`;
+
+/** @param {any[]} levels */
+const highest = (levels) => Math.max(...levels.map((event) => event.bitrate_bps));
 
 /** @param {{found: import("../../core/timeline.js").Stretch[], span_ms: number}} props */
 function Blocks({ found, span_ms }) {
@@ -38,13 +41,15 @@ function Blocks({ found, span_ms }) {
 
 /** @param {{levels: any[], span_ms: number}} props */
 function Bitrates({ levels, span_ms }) {
-  const top = Math.max(...levels.map((event) => event.bitrate_bps)) * 1.1;
+  // Below the edge, where the highest line would be cut.
+  const top = highest(levels) * 1.1;
   const x = (/** @type {number} */ at_ms) => ((at_ms / span_ms) * 1000).toFixed(2);
   const y = (/** @type {number} */ bps) => (100 - (bps / top) * 100).toFixed(2);
   const steps = levels.map(({ at_ms, bitrate_bps }, n) => (n ? `H${x(at_ms)}V${y(bitrate_bps)}` : `M${x(at_ms)} ${y(bitrate_bps)}`));
   const path = `${steps.join("")}H1000`;
   return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${`Bitrate: ${levels.map((event) => bitrateText(event.bitrate_bps)).join(", ")}`}>
     <path class="fill" d=${`${path}V100H${x(levels[0].at_ms)}Z`} /><path class="stroke" d=${path} />
+    ${levels.map(({ at_ms, bitrate_bps }, n) => html`<rect class="hit" x=${x(at_ms)} width=${(((levels[n + 1]?.at_ms ?? span_ms) - at_ms) / span_ms) * 1000} y="0" height="100"><title>${`${bitrateText(bitrate_bps)}, from ${durationText(at_ms)}`}</title></rect>`)}
   </svg>`;
 }
 

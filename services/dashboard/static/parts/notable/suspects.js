@@ -19,9 +19,12 @@ export function AllSuspects({ within, isDue }) {
   const titles = (/** @type {(at: number) => boolean} */ which) => SUSPECTED.filter((_, at) => which(at)).map((name) => metricOf(name).title).join(", ");
   const sought = titles((at) => !all[at].data && !all[at].problem);
   const clear = titles((at) => all[at].data?.suspects.length === 0);
+  // What holds up one of them holds up all.
+  const unanswered = all.find((found) => found.problem && !found.data);
   return html`<section aria-labelledby="suspects-title" id="suspected">
     <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2></div>
-    ${all.map((found, at) => Boolean(found.problem || found.data?.suspects.length) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Table} data=${data} />`} />`)}
+    ${unanswered && html`<${Answered} of=${unanswered} draw=${() => null} />`}
+    ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Table} data=${data} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
     ${clear && html`<p class="note" id="unsuspected">Nobody stands out beyond chance in: ${clear}.</p>`}
   </section>`;
