@@ -14,7 +14,6 @@ FULL: Final = "Playhead, video_views, the full fold | 200 ms"
 STREAMS: Final = "Kafka Streams 4.3.1, 64 MiB cache | 200 ms"
 #: The peer of the full fold.
 STREAMS_FULL: Final = "Kafka Streams 4.3.1, no cache, the full fold of one client | 200 ms"
-_QUIX: Final = "Quix Streams 3.28.1 | 200 ms"
 #: Columns of the processor's table.
 RATE, BROKER, RSS = 2, 4, 5
 INTAKE: Final = "Playhead's collector, the full intake"
@@ -25,8 +24,8 @@ _A_BEACON: Final = 4
 
 def readme(results: Results) -> list[str]:
     """The table of README.md: what was measured, beside what, and whether the goal is met."""
-    processor, collector, handover = results["processor"], results["collector"], results["handover"]
-    term, queries = results["handover-sigterm"], results["finalizer-queries"]
+    processor, collector = results["processor"], results["collector"]
+    queries = results["finalizer-queries"]
     merges, whole, reprocess = (results[f"finalizer-{name}"] for name in ("merges", "whole", "reprocess"))
     beacons = "beacons a CPU-second, commits every 200 ms"
     cpu = "CPU a beacon, 20 a POST, 64 connections"
@@ -43,11 +42,17 @@ def readme(results: Results) -> list[str]:
             f"Kafka Streams, reduced fold: {processor.cell(STREAMS, RATE)}",
             _goal(processor, "beacons per CPU-second: 200 ms commits, full fold"),
         ),
-        (
-            f"Reduced fold, {beacons}",
-            processor.cell(_PLAYHEAD, RATE),
-            f"Quix Streams: {processor.cell(_QUIX, RATE)}",
-            _goal(processor, "beacons per CPU-second: 200 ms commits, reduced fold to Quix"),
+        *(
+            (
+                f"Full fold of a view beside the same fold, beacons of {whose}",
+                results[name].cell(FULL, RATE),
+                f"Kafka Streams: {results[name].cell(STREAMS_FULL, RATE)}",
+                _goal(results[name], f"beacons per CPU-second: {given} input, full fold"),
+            )
+            for name, given, whose in (
+                ("processor-full", "bench", "the benchmark"),
+                ("processor-mux", "mux", "mux-embed"),
+            )
         ),
         (
             "Memory of the reduced fold",
@@ -67,8 +72,8 @@ def readme(results: Results) -> list[str]:
             f"Go, which only passes on: {collector.cell('Go, net/http and franz-go | 20 | 64', _A_BEACON)} µs",
             _goal(collector, f"{cpu}: full intake to Go"),
         ),
-        *_standstills(handover, "kill", "SIGKILL"),
-        *_standstills(term, "term", "SIGTERM"),
+        *_standstills(results["handover-sigkill"], "kill", "SIGKILL"),
+        *_standstills(results["handover-sigterm"], "term", "SIGTERM"),
         (
             "10,000 views merged into a table of 10 million",
             f"{merges.cell('into 10,000,000 views', 1)} s",
