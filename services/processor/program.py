@@ -48,6 +48,7 @@ from shared.topics import PRESENCE
 
 #: How long the folding thread keeps a commit's thread waiting for the interpreter, at each of its steps (Python's own: 0.005).
 SWITCH_SECONDS: Final = 0.001
+_LOGGER: Final = "services.processor"
 _UNASKED: Final = Build(False, "none was chosen")
 
 
@@ -147,7 +148,7 @@ def main(build: Build = _UNASKED) -> int:
     certificates.watch(*settings.certificate_files, *settings.lookup_certificate_files)
     metrics.declare("processor")
     disks.watch("state", settings.state_dir)
-    log = structlog.get_logger("services.processor").bind(slot=settings.slot, application=application.name)
+    log = structlog.get_logger(_LOGGER).bind(slot=settings.slot, application=application.name)
     stop = stop_on_signals()
     threads = Threads()
     threads.watch()
@@ -197,8 +198,9 @@ def main(build: Build = _UNASKED) -> int:
         admin.stop()
         if traces is not None:
             traces.close()
-    # The last line is the slot's own: what the dying clients have to say of it comes before, or not at all.
+    # The last line is the slot's own: what the dying clients and the takeovers that still work say comes before, or not at all.
     silence_clients()
+    logs.only(_LOGGER)
     return _exit_code(log, failure, is_clean=is_clean)
 
 
