@@ -101,7 +101,10 @@ def readme(results: Results) -> list[str]:
     ]
     words = {True: "yes", False: "**no**", None: ""}
     return [
-        f"Measured {_dates(results)} on two cores. Commands and all other figures: [bench/README.md](bench/README.md).",
+        (
+            f"Measured {_dates(results)} on two cores, not always of the same machine: compare within a row."
+            " Commands and all other figures: [bench/README.md](bench/README.md)."
+        ),
         "",
         "| what | Playhead | beside it | ratio | goal | met |",
         "|---|---|---|---|---|---|",

@@ -17,7 +17,7 @@
 typedef struct {
     unsigned int version;
     Py_ssize_t offset;
-    /* A place that reads by a variable name (getattr) reads others by and by. Owned: no other name gets its address. */
+    /* A place that reads by a variable name (getattr) reads other attributes later. A reference of its own: the address stays this name's. */
     PyObject *name;
 } SeenSlot;
 

@@ -35,7 +35,7 @@ from services.processor.settings import ProcessorSettings
 from services.processor.version import code_version
 from services.rim.admin.admin import AdminServer
 from services.rim.http.tls import client_context, server_context
-from services.rim.kafka.connection import TopicsWrong, silence_clients, verify_topics
+from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process import garbage, malloc
 from services.rim.process.crash_points import CrashPoints
 from services.rim.process.secrets import with_secrets
@@ -199,7 +199,6 @@ def main(build: Build = _UNASKED) -> int:
         if traces is not None:
             traces.close()
     # The last line is the slot's own: what the dying clients and the takeovers that still work say comes before, or not at all.
-    silence_clients()
     logs.only(_LOGGER)
     return _exit_code(log, failure, is_clean=is_clean)
 

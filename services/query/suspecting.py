@@ -64,14 +64,8 @@ class Suspecting:
         return answers.composed(question, found, (figures[0], figures[1]), read, about_views(question.now, reads[0]))
 
     async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
-        rows = sum(file.rows for file in read.files) + read.hot.rows.num_rows
-        totals: dict[str, int] = {}
-        if rows > self._good_max:
-            # Files hold others' views too.
-            table = await self._answering.table(question, read, statements.totals(question, measured))
-            (totals,) = table.to_pylist()
-            rows = totals["rows"]
-        if rows <= self._good_max:
+        totals = await self._totals(measured, question, read)
+        if totals is None or totals["rows"] <= self._good_max:
             return _whole(await self._answering.table(question, read, statements.rows(question, measured)))
         bad_of = max(1, -(-totals["bad"] // self._bad_max))
         good_of = max(bad_of, -(-totals["views"] // self._good_max))
@@ -81,6 +75,13 @@ class Suspecting:
         # A view without events stands for more views than one with: exposure is that of as many as the events are of.
         exposure = np.where(events > 0, exposure, exposure * (good_of / bad_of))
         return Sample(table, events, exposure, totals["views"], None)
+
+    async def _totals(self, measured: Measured, question: Question, read: Read) -> dict[str, int] | None:
+        """As `statements.totals`; None where the files, which hold others' views too, have few rows already."""
+        if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
+            return None
+        (totals,) = (await self._answering.table(question, read, statements.totals(question, measured))).to_pylist()
+        return totals  # type: ignore[no-any-return]
 
     async def _figures(
         self, measured: Measured, side: Question, read: Read, sample: Sample, cohorts: Sequence[Filter]

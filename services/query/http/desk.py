@@ -38,7 +38,7 @@ _PROBLEMS: Final[dict[type[Exception], Problem]] = {
     NotPublished: Problem(503, "The finalizer has not published yet", "not-published"),
     # Before the kind that it is of.
     WarehouseNew: Problem(
-        503, "No finished view is stored yet", "warehouse-new", "The finalizer starts for the first time here."
+        503, "No finished view is stored yet", "warehouse-new", "The finalizer makes the warehouse at its first start."
     ),
     WarehouseAway: Problem(503, "The warehouse cannot be read", "warehouse-away"),
     Unsettled: Problem(503, "The warehouse changes too fast", "unsettled"),

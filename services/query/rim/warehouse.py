@@ -100,6 +100,7 @@ class ViewsTable:
         self._folder = (warehouse / "views").resolve()
         self._table: DeltaTable | None = None
         self._snapshot: Snapshot | None = None
+        self._was_there = False
         self._lock = threading.Lock()
 
     def snapshot(self) -> Snapshot:
@@ -114,8 +115,9 @@ class ViewsTable:
                     self._snapshot = self._read(self._table)
             except (TableNotFoundError, DeltaError, OSError) as error:
                 self._table = self._snapshot = None
-                problem = WarehouseNew if isinstance(error, TableNotFoundError) else WarehouseAway
-                raise problem(type(error).__name__) from error
+                is_new = isinstance(error, TableNotFoundError) and not self._was_there
+                raise (WarehouseNew if is_new else WarehouseAway)(type(error).__name__) from error
+            self._was_there = True
             return self._snapshot
 
     def _read(self, table: DeltaTable) -> Snapshot:

@@ -29,8 +29,7 @@ _AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL
 #: Errors that come with a line in the client's log, which `kafka_outages` looks after.
 _IN_LOG = _REFUSES | {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
 _CLIENT_LOGGER = logging.getLogger("librdkafka")
-_OUTAGES = Watch()
-_CLIENT_LOGGER.addFilter(_OUTAGES)
+_CLIENT_LOGGER.addFilter(Watch())
 
 #: Settings that correctness depends on must be as declared; the operator may change the others (retention, sizes).
 #: A changelog that is deleted by time would lose its `meta`. Timestamps of clients would let one record finish every view.
@@ -68,12 +67,6 @@ def log_client_error(client: str) -> Callable[[KafkaError], None]:
         log.warning("kafka_client", client=client, code=error.name(), error=error.str(), fatal=error.fatal())
 
     return callback
-
-
-def silence_clients() -> None:
-    """From now on the clients' own lines are not logged: the process ends, and its last line is to be its own."""
-    _CLIENT_LOGGER.disabled = True
-    _OUTAGES.silence()
 
 
 def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:

@@ -99,7 +99,6 @@ class Watch(logging.Filter):
         self._outages = Outages()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._silent = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is to be logged as it is."""
@@ -112,17 +111,10 @@ class Watch(logging.Filter):
     def failed(self, text: str) -> None:
         """A connection failed. Any thread."""
         with self._lock:
-            if self._silent:
-                return
             self._outages.failed(text, time.monotonic())
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, name="kafka-outages", daemon=True)
                 self._thread.start()
-
-    def silence(self) -> None:
-        """No more lines: the process ends."""
-        with self._lock:
-            self._silent = True
 
     def _look(self) -> None:
         while True:
@@ -132,9 +124,8 @@ class Watch(logging.Filter):
             # Clients' threads wait for the lock: never during a request to a broker.
             reached = {address for address in quiet if takes_connections(address)}
             with self._lock:
-                if not self._silent:
-                    self._outages.look(time.monotonic(), reached)
-                if self._silent or self._outages.is_calm:
+                self._outages.look(time.monotonic(), reached)
+                if self._outages.is_calm:
                     self._thread = None
                     return
 

@@ -1,5 +1,6 @@
 """Which files of the warehouse a question reads, and what of them is deleted: as delta-rs reads the log."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,5 +79,20 @@ def test_a_table_whose_log_cannot_be_read_is_away_and_not_new(tmp_path: Path) ->
 
     with pytest.raises(WarehouseAway) as found:
         ViewsTable(tmp_path).snapshot()
+
+    assert not isinstance(found.value, WarehouseNew)
+
+
+def test_a_warehouse_that_was_there_is_away_and_not_new(tmp_path: Path) -> None:
+    append(tmp_path, (10, 240, "acme"))
+    table = ViewsTable(tmp_path)
+    table.snapshot()
+
+    (tmp_path / "views" / "_delta_log" / f"{1:020}.json").write_text("no log")
+    with pytest.raises(WarehouseAway):
+        table.snapshot()
+    shutil.rmtree(tmp_path / "views")
+    with pytest.raises(WarehouseAway) as found:
+        table.snapshot()
 
     assert not isinstance(found.value, WarehouseNew)
