@@ -13,6 +13,10 @@
 #include <structmember.h>
 #include <CPy.h>
 
+#ifdef Py_GIL_DISABLED
+#error "What a place remembers is several words, which the interpreter's lock keeps together"
+#endif
+
 /* Where one place of the code found its attribute last. CPython gives a version to one type only, and never 0. */
 typedef struct {
     unsigned int version;
@@ -34,7 +38,9 @@ static CPy_NOINLINE PyObject *SeenSlot_look(PyObject *object, PyObject *name, Se
         return value;
     }
     PyMemberDef *member = ((PyMemberDescrObject *)descriptor)->d_member;
-    if (member->type == T_OBJECT_EX && PyType_IsSubtype(type, PyDescr_TYPE(descriptor))) {
+    /* Without the flag a type keeps its version when it changes: so it is once CPython has given all versions. */
+    if (PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) && member->type == T_OBJECT_EX &&
+        PyType_IsSubtype(type, PyDescr_TYPE(descriptor))) {
         seen->offset = member->offset;
         seen->version = type->tp_version_tag;
         Py_XSETREF(seen->name, Py_NewRef(name));

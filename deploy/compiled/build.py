@@ -5,6 +5,7 @@ the work is done on a copy, and what is made goes into a folder of its own. PROC
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -12,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from deploy.compiled.modules import MODULES
 from deploy.local.paths import ROOT
-from services.processor.compiled import MANIFEST, SUFFIX, Manifest, manifest_of
+from services.processor.compiled import MANIFEST, SUFFIX, Manifest, WrongBuild, manifest_of
 from services.processor.version import code_version
 
 FOLDER: Final = ROOT / ".local" / "compiled"
@@ -26,6 +28,7 @@ _GROUP: Final = "playhead"
 #: Included before the C of each module.
 _HEADER: Final = Path(__file__).with_name("attributes.h")
 BUILD_SECONDS_MAX: Final = 1_800
+_DIGEST_BYTES: Final = 8
 #: A program of its own: setuptools works in the current folder, and reads its files.
 _SETUP: Final = """
 import json, sys
@@ -57,7 +60,13 @@ def build(folder: Path, level: str = "2") -> Manifest:
         for package in ("services", "shared"):
             shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
         compile_modules(copy, MODULES, group=_GROUP, level=level)
-        manifest = Manifest(code=code, suffix=SUFFIX, library=f"{_GROUP}__mypyc", modules=frozenset(MODULES))
+        manifest = Manifest(
+            code=code,
+            recipe=recipe(),
+            suffix=SUFFIX,
+            library=f"{_GROUP}__mypyc",
+            modules=frozenset(MODULES),
+        )
         made = copy / "made"
         made.mkdir()
         for module in (*MODULES, manifest.library):
@@ -67,6 +76,21 @@ def build(folder: Path, level: str = "2") -> Manifest:
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(made, folder)
     return manifest_of(folder)
+
+
+def recipe() -> str:
+    """The digest of how code is compiled: the header, what mypyc is asked, and its version."""
+    digest = hashlib.blake2b(_HEADER.read_bytes(), digest_size=_DIGEST_BYTES)
+    digest.update(repr((_SETUP, sorted(MODULES), version("mypy"))).encode())
+    return digest.hexdigest()
+
+
+def is_current(folder: Path) -> bool:
+    """Whether `build` would make the same of the present source, at this or another level of the C compiler."""
+    try:
+        return manifest_of(folder).recipe == recipe()
+    except WrongBuild:
+        return False
 
 
 def compile_modules(folder: Path, modules: Iterable[str], *, group: str, level: str) -> None:

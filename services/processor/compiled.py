@@ -48,6 +48,8 @@ class Manifest(pydantic.BaseModel):
 
     #: `code_version` of what it was made from: constants of modules that are not compiled are part of it too.
     code: str
+    #: Of how it was made: `deploy.compiled.build.recipe`. A process need not know it.
+    recipe: str = ""
     suffix: str
     #: What all its modules load first.
     library: str

@@ -11,7 +11,7 @@ import pytest
 
 from deploy.compiled import build
 from deploy.local.paths import ROOT
-from services.processor.compiled import MANIFEST, SUFFIX, WrongBuild, manifest_of
+from services.processor.compiled import MANIFEST, SUFFIX
 from tests.compiled.written import VARIABLE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
@@ -37,13 +37,11 @@ _RUN_SECONDS_MAX: Final = 600
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build of this code: that of `make compile`, or one of our own, which the C compiler need not make fast."""
-    try:
-        manifest_of(build.FOLDER)
-    except WrongBuild:
-        folder = tmp_path_factory.mktemp("compiled") / "build"
-        build.build(folder, level="0")
-        return folder
-    return build.FOLDER
+    if build.is_current(build.FOLDER):
+        return build.FOLDER
+    folder = tmp_path_factory.mktemp("compiled") / "build"
+    build.build(folder, level="0")
+    return folder
 
 
 def run(*arguments: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
 """Compiled code reads attributes as Python does, also where it remembers a slot (`deploy/compiled/attributes.h`)."""
 
+import ctypes
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,9 @@ def read(one: Any, name: str) -> Any:
     return getattr(one, name)
 """
 Read = Callable[..., Any]
+#: `tp_flags` of CPython's `PyTypeObject`, and `Py_TPFLAGS_VALID_VERSION_TAG`.
+_FLAGS_AT: Final = 168
+_HAS_VERSION: Final = 1 << 19
 
 
 class First(msgspec.Struct):
@@ -105,6 +109,23 @@ def test_a_class_that_changes_is_read_as_it_is_now(value_of: Read) -> None:
     assert [value_of(one), value_of(one)] == ["in the slot"] * 2
     Changing.value = property(lambda _: "of the property")  # type: ignore[misc]
     assert [value_of(one), value_of(one)] == ["of the property"] * 2
+
+
+def test_a_class_that_keeps_its_version_when_it_changes_is_read_as_it_is_now(reads: Any) -> None:
+    """So are classes once CPython has given all 2^32 versions. A name of over 100 characters is looked up without giving one."""
+    name = "value_" + "x" * 100
+    changing: Any = type("Changing", (), {"__slots__": ("value", name)})
+    one = changing()
+    one.value = "gives the class a version"
+    setattr(one, name, "in the slot")
+    assert [reads.value_of(one)] * 2 == ["gives the class a version"] * 2
+    flags = ctypes.c_ulong.from_address(id(changing) + _FLAGS_AT)
+    assert flags.value & _HAS_VERSION
+    flags.value &= ~_HAS_VERSION
+
+    assert [reads.read(one, name), reads.read(one, name)] == ["in the slot"] * 2
+    setattr(changing, name, property(lambda _: "of the property"))
+    assert reads.read(one, name) == "of the property"
 
 
 def test_what_a_class_computes_is_computed_each_time(value_of: Read) -> None:

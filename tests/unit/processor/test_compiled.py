@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.compiled import build
 from deploy.compiled.modules import MODULES
 from services.processor.compiled import MANIFEST, SUFFIX, Build, choose
 from services.processor.version import code_version
@@ -46,6 +47,24 @@ def test_a_folder_without_a_build_is_not_used(tmp_path: Path, content: str | Non
 def test_a_build_of_other_code_is_not_used(tmp_path: Path) -> None:
     build_in(tmp_path, code="0" * 16)
     assert choose({"PROCESSOR_COMPILED_DIR": str(tmp_path)}) == Build(False, f"{tmp_path} is made from other code")
+
+
+def test_a_build_is_current_while_nothing_of_how_it_is_made_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not build.is_current(tmp_path)
+    build_in(tmp_path)
+    assert not build.is_current(tmp_path)
+    build_in(tmp_path, recipe=build.recipe())
+    assert build.is_current(tmp_path)
+    build_in(tmp_path, recipe=build.recipe(), code="0" * 16)
+    assert not build.is_current(tmp_path)
+
+    build_in(tmp_path, recipe=build.recipe())
+    header = tmp_path / "attributes.h"
+    header.write_text("/* another */")
+    monkeypatch.setattr(build, "_HEADER", header)
+    assert not build.is_current(tmp_path)
 
 
 def test_a_build_is_not_used_by_a_process_that_has_imported_the_fold(tmp_path: Path) -> None:
