@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from typing import TextIO
 
 import structlog
 
@@ -33,7 +34,7 @@ def configure(service: str, settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
@@ -49,5 +50,16 @@ def configure(service: str, settings: Settings) -> None:
 def only(name: str) -> None:
     """From now on this logger alone is heard: a process that ends says why in its last line, though its threads still work."""
     for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, structlog.stdlib.ProcessorFormatter):
-            handler.addFilter(lambda record: record.name == name)
+        if isinstance(handler, _Handler):
+            handler.heard = name
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes lines of all loggers, or of one."""
+
+    heard: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Here and in no filter: the handler is locked, so that no line which was let through before comes after the last one.
+        if self.heard in (None, record.name):
+            super().emit(record)
