@@ -39,12 +39,12 @@ _T = TypeVar("_T")
 BROKER_SECONDS_MAX: Final = 60.0
 _REQUEST_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.5
-#: How long a fresh topic may take to be seen by everyone, seconds.
+#: How long a fresh topic, or a changed setting, may take to be seen by everyone, seconds.
 _VISIBLE_SECONDS_MAX: Final = 60.0
 
 
-def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> list[str]:
-    """Creates those of `wanted` that are missing and verifies all; the names of the created.
+def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL, *, mended: bool = False) -> list[str]:
+    """Creates those of `wanted` that are missing and verifies all; the names of the created. `mended`: some were changed just now.
 
     Waits for a broker that is still starting. Raises `TopicsWrong` when no broker answers in time, when a topic cannot be created
     or when one differs from its declaration.
@@ -57,7 +57,7 @@ def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> l
     # All requested at once, then each answer is awaited.
     answers = _ask(admin, settings, missing)
     created = [topic.name for topic in missing if _create(admin, settings, topic, answers[topic.name])]
-    _verify(settings, declared, fresh=bool(created))
+    _verify(settings, declared, fresh=mended or bool(created))
     _await_leaders(admin, settings, [topic for topic in declared if topic.name in created])
     return created
 
@@ -111,7 +111,7 @@ def _create(admin: AdminClient, settings: Settings, topic: Topic, answer: Future
 
 
 def _verify(settings: Settings, declared: list[Topic], *, fresh: bool) -> None:
-    # A topic made a moment ago may not be in every broker's metadata yet; an older one stays as it is.
+    # What was made or changed a moment ago may not be in every broker's metadata yet; all else stays as it is.
     deadline = time.monotonic() + (_VISIBLE_SECONDS_MAX if fresh else 0.0)
     while True:
         try:
@@ -202,14 +202,14 @@ def main(arguments: Sequence[str]) -> int:
     try:
         settings = Settings.load(with_secrets(Settings, os.environ))
         declared = [settings.named(topic) for topic in topics.ALL]
-        if chosen.mend:
-            for change in mend_topics(settings, declared):
-                print(f"mended {change}")
+        mended = mend_topics(settings, declared) if chosen.mend else []
+        for change in mended:
+            print(f"mended {change}")
+        created = []
         if chosen.check:
-            verify_topics(settings, declared)
-            created = []
+            _verify(settings, declared, fresh=bool(mended))
         else:
-            created = create_topics(settings, declared)
+            created = create_topics(settings, declared, mended=bool(mended))
     except (TopicsWrong, SettingsError) as problem:
         print(f"topics: {problem}", file=sys.stderr)
         return 1
