@@ -1,6 +1,8 @@
 """Now, in a real browser, beside the truth of the views."""
 
+import json
 import re
+from typing import Final
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -13,6 +15,13 @@ from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES
 
 pytestmark = pytest.mark.integration
+
+#: What a new installation answers.
+WAREHOUSE_NEW: Final = {
+    "title": "No finished view is stored yet",
+    "status": 503,
+    "detail": "The finalizer makes the warehouse at its first start.",
+}
 
 
 def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
@@ -75,6 +84,23 @@ def test_figures_are_asked_for_before_who_is_behind_them(seen: Seen, looked: Loo
     for route in held:
         route.continue_()
     expect(seen.page.locator(".suspects").first).to_be_visible(timeout=SOON_MS)
+
+
+def test_what_holds_up_all_suspects_is_said_once_until_they_come(seen: Seen, looked: Looked) -> None:
+    def refuse(route: Route) -> None:
+        route.fulfill(status=503, content_type="application/problem+json", body=json.dumps(WAREHOUSE_NEW))
+
+    seen.page.route("**/v1/suspects*", refuse)
+    seen.open(f"?customer={NEWCOMER}")
+    suspected = seen.page.locator("#suspected")
+    notice = suspected.locator(".notice")
+    expect(notice.first).to_have_text(f"{WAREHOUSE_NEW['title']}. {WAREHOUSE_NEW['detail']}", timeout=SOON_MS)
+    expect(suspected).not_to_contain_text("Searching", timeout=SOON_MS)
+    expect(notice).to_have_count(1)
+    expect(suspected.locator("table, .skeleton, #unsuspected")).to_have_count(0)
+    seen.page.unroute("**/v1/suspects*", refuse)
+    expect(suspected.locator(".suspects[data-metric=playback_failure_fraction]")).to_be_visible(timeout=SOON_MS)
+    expect(notice).to_have_count(0, timeout=SOON_MS)
 
 
 def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(seen: Seen, looked: Looked) -> None:

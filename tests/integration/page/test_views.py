@@ -27,6 +27,10 @@ def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> Non
     expect(page.locator("#view-title")).to_contain_text("Cup final · mux · ended with an error", timeout=SOON_MS)
     life = page.locator("#view-life svg").first
     expect(life).to_have_attribute("aria-label", re.compile("rebuffering 8.00 s, playing 22.0 s, rebuffering 5.00 s"))
+    bitrate = page.locator("#view-life .lane", has_text="Bitrate")
+    expect(bitrate.locator(".lane-name small")).to_have_text("to 4.00 Mbps")
+    titles = ["4.00 Mbps, from 1.20 s", "4.00 Mbps, from 60.0 s", "1.50 Mbps, from 68.0 s"]
+    assert bitrate.locator("rect title").all_text_contents() == titles
     expect(page.locator("#view-facts")).to_contain_text("2 × · 13.0 s (13.7%)")
     expect(page.locator("#view-facts")).to_contain_text("MEDIA_ERR_NETWORK: the segment never came")
 

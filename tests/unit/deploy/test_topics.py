@@ -1,5 +1,6 @@
-"""What `python -m deploy.topics` answers while brokers do not know yet what it has changed; `tests/integration/deploy/test_broker.py`
-has the command on a broker.
+"""The answer of `python -m deploy.topics` while brokers do not know yet what it has changed.
+
+`tests/integration/deploy/test_broker.py` has the command on a broker.
 """
 
 from collections.abc import Iterable

@@ -16,6 +16,7 @@ export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking"
 
 /** @typedef {{at_ms: number, event: string, playhead_ms?: number, bitrate_bps?: number}} Event */
 /** @typedef {[kind: string, from_ms: number, to_ms: number]} Stretch */
+/** @typedef {{from_ms: number, to_ms: number, bitrate_bps: number}} Level */
 
 /**
  * From each event that begins something to the next one that ends it.
@@ -60,6 +61,22 @@ export function adsOf(row, span_ms) {
     if (event === "adplaying") return "ad";
     return /^ad(pause|ended|error|breakend)$/.test(event) ? null : undefined;
   });
+}
+
+/**
+ * The bitrates, each from its event to the next one that has any. Times never go back, as a client's clock does when it is set back.
+ * @param {any} row
+ * @param {number} span_ms
+ * @returns {Level[]}
+ */
+export function levelsOf(row, span_ms) {
+  let from_ms = 0;
+  const found = /** @type {Event[]} */ (row.events ?? []).flatMap(({ at_ms, bitrate_bps }) => {
+    if (!bitrate_bps) return [];
+    from_ms = Math.max(from_ms, at_ms);
+    return [{ from_ms, bitrate_bps }];
+  });
+  return found.map((one, n) => ({ ...one, to_ms: found[n + 1]?.from_ms ?? span_ms }));
 }
 
 /** Seconds between two marks of an axis that has at most eight of them. @param {number} span_ms */

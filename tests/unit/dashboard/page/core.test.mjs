@@ -13,7 +13,7 @@ import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core
 import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
-import { endText } from "../../../../services/dashboard/static/core/timeline.js";
+import { endText, levelsOf } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -304,4 +304,17 @@ test("that a view failed comes before what its viewer did then", () => {
   assert.equal(endText({ end_reason: "clean" }, false), "ended by the viewer");
   assert.equal(endText({ end_reason: "error", startup_failed: true }, true), "failed to start, still open");
   assert.equal(endText({}, true), "still open");
+});
+
+test("a bitrate holds until the next one, also where the client's clock was set back", () => {
+  const at = (at_ms, bitrate_bps) => ({ at_ms, event: "playing", bitrate_bps });
+  const events = [{ at_ms: 0, event: "viewstart" }, at(1_000, 4e6), at(9_000, 2e6), at(5_000, 1e6), at(8_000, 3e6)];
+  assert.deepEqual(levelsOf({ events }, 10_000), [
+    { from_ms: 1_000, to_ms: 9_000, bitrate_bps: 4e6 },
+    { from_ms: 9_000, to_ms: 9_000, bitrate_bps: 2e6 },
+    { from_ms: 9_000, to_ms: 9_000, bitrate_bps: 1e6 },
+    { from_ms: 9_000, to_ms: 10_000, bitrate_bps: 3e6 },
+  ]);
+  assert.deepEqual(levelsOf({ events: [at(-500, 4e6)] }, 1_000), [{ from_ms: 0, to_ms: 1_000, bitrate_bps: 4e6 }]);
+  assert.deepEqual(levelsOf({}, 1_000), []);
 });

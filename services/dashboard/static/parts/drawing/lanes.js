@@ -3,13 +3,13 @@
 
 import { bitrateText, durationText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { adsOf, axisStep, LEGEND, sinceText, statesOf } from "../../core/timeline.js";
+import { adsOf, axisStep, LEGEND, levelsOf, sinceText, statesOf } from "../../core/timeline.js";
 import { html } from "../html.js";
 
 /** @param {{row: any, span_ms: number, tz: string}} props */
 export function Lanes({ row, span_ms, tz }) {
   const ads = adsOf(row, span_ms);
-  const levels = (row.events ?? []).filter((/** @type {any} */ event) => event.bitrate_bps);
+  const levels = levelsOf(row, span_ms);
   return html`
     <ul class="states">${LEGEND.map((name) => html`<li class=${name}>${name}</li>`)}</ul>
     <div id="view-life">
@@ -23,8 +23,8 @@ export function Lanes({ row, span_ms, tz }) {
 /** @param {{name: string, scale?: string, isTall?: boolean, children?: any}} props - `scale`: what its height stands for. */
 const Lane = ({ name, scale, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}${scale && html`<small>${scale}</small>`}</span>${children}</div>`;
 
-/** @param {any[]} levels */
-const highest = (levels) => Math.max(...levels.map((event) => event.bitrate_bps));
+/** @param {import("../../core/timeline.js").Level[]} levels */
+const highest = (levels) => Math.max(...levels.map((one) => one.bitrate_bps));
 
 /** @param {{found: import("../../core/timeline.js").Stretch[], span_ms: number}} props */
 function Blocks({ found, span_ms }) {
@@ -39,17 +39,17 @@ function Blocks({ found, span_ms }) {
   </svg>`;
 }
 
-/** @param {{levels: any[], span_ms: number}} props */
+/** @param {{levels: import("../../core/timeline.js").Level[], span_ms: number}} props */
 function Bitrates({ levels, span_ms }) {
   // Below the edge, where the highest line would be cut.
   const top = highest(levels) * 1.1;
   const x = (/** @type {number} */ at_ms) => ((at_ms / span_ms) * 1000).toFixed(2);
   const y = (/** @type {number} */ bps) => (100 - (bps / top) * 100).toFixed(2);
-  const steps = levels.map(({ at_ms, bitrate_bps }, n) => (n ? `H${x(at_ms)}V${y(bitrate_bps)}` : `M${x(at_ms)} ${y(bitrate_bps)}`));
+  const steps = levels.map(({ from_ms, bitrate_bps }, n) => (n ? `H${x(from_ms)}V${y(bitrate_bps)}` : `M${x(from_ms)} ${y(bitrate_bps)}`));
   const path = `${steps.join("")}H1000`;
-  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${`Bitrate: ${levels.map((event) => bitrateText(event.bitrate_bps)).join(", ")}`}>
-    <path class="fill" d=${`${path}V100H${x(levels[0].at_ms)}Z`} /><path class="stroke" d=${path} />
-    ${levels.map(({ at_ms, bitrate_bps }, n) => html`<rect class="hit" x=${x(at_ms)} width=${(((levels[n + 1]?.at_ms ?? span_ms) - at_ms) / span_ms) * 1000} y="0" height="100"><title>${`${bitrateText(bitrate_bps)}, from ${durationText(at_ms)}`}</title></rect>`)}
+  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${`Bitrate: ${levels.map((one) => bitrateText(one.bitrate_bps)).join(", ")}`}>
+    <path class="fill" d=${`${path}V100H${x(levels[0].from_ms)}Z`} /><path class="stroke" d=${path} />
+    ${levels.map(({ from_ms, to_ms, bitrate_bps }) => html`<rect class="hit" x=${x(from_ms)} width=${x(to_ms - from_ms)} y="0" height="100"><title>${`${bitrateText(bitrate_bps)}, from ${durationText(from_ms)}`}</title></rect>`)}
   </svg>`;
 }
 
