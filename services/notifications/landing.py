@@ -11,14 +11,14 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from services.alerts.store import incidents
+from services.notifications.settings import NotificationsSettings
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway
-from services.rim.kafka.connection import client_config, log_client_error
+from services.rim.kafka.connection import client_config, log_client_error, session_config
 from services.rim.telemetry.metrics import counter
 from shared import codec
 from shared.codec import Undecodable
 from shared.metrics import NOTIFICATIONS_CHANGES
 from shared.schemas.alerts.event import AlertEvent
-from shared.settings import Settings
 from shared.topics import ALERT_EVENTS
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,7 @@ _AWAY_SECONDS: Final = 1.0
 class Landing:
     """The consumer. `landed` is called after changes were landed."""
 
-    def __init__(self, settings: Settings, postgres: Postgres, landed: Callable[[], None]) -> None:
+    def __init__(self, settings: NotificationsSettings, postgres: Postgres, landed: Callable[[], None]) -> None:
         self._postgres = postgres
         self._landed = landed
         self._consumer = Consumer(
@@ -44,6 +44,7 @@ class Landing:
                 "enable.auto.commit": False,
                 # Postgres may be away for long: what is read is landed, then.
                 "max.poll.interval.ms": 3_600_000,
+                **session_config(settings.session_ms),
                 "error_cb": log_client_error(GROUP),
             }
         )

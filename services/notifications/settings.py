@@ -9,7 +9,7 @@ from shared.settings import Settings
 
 
 class NotificationsSettings(Settings):
-    """Postgres, attempts, and the mail server."""
+    """Postgres, attempts, the mail server, and the session in the group."""
 
     PREFIX: ClassVar[str] = "NOTIFICATIONS_"
 
@@ -51,6 +51,12 @@ class NotificationsSettings(Settings):
         default=10_000, ge=100, le=60_000, description="time for a receiver to answer one attempt"
     )
     messages_max: int = pydantic.Field(default=50, ge=1, le=1_000, description="messages that are sent at a time")
+    session_ms: int = pydantic.Field(
+        default=10_000,
+        ge=1_000,
+        le=300_000,
+        description="silence after which a process loses its partitions to the others",
+    )
     postgres_connections_max: int = pydantic.Field(
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )

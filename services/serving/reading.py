@@ -14,7 +14,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from services.rim.database.postgres import LOST
-from services.rim.kafka.connection import client_config, log_client_error
+from services.rim.kafka.connection import client_config, log_client_error, session_config
 from services.rim.telemetry.metrics import counter, gauge, histogram
 from services.serving.database import NOT_THERE, Extent, Move, NotKept, Superseded, ViewsDatabase
 from services.serving.rows import Row, newest, row_of
@@ -261,7 +261,6 @@ def _consumer_config(settings: ServingSettings) -> dict[str, Any]:
         # Of each partition.
         "queued.max.messages.kbytes": 8_192,
         "fetch.max.bytes": _BYTES_MAX,
-        "session.timeout.ms": settings.session_ms,
-        "heartbeat.interval.ms": max(100, settings.session_ms // 5),
+        **session_config(settings.session_ms),
         "error_cb": log_client_error(GROUP),
     }

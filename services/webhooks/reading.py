@@ -7,7 +7,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from services.rim.kafka.connection import client_config, log_client_error
+from services.rim.kafka.connection import client_config, log_client_error, session_config
 from services.rim.telemetry.metrics import counter, gauge
 from services.webhooks.delivery import Delivery
 from services.webhooks.lanes import Lanes, Place, ReadRecord
@@ -41,6 +41,7 @@ class Reading:
                 "auto.offset.reset": "earliest",
                 "enable.auto.offset.store": False,
                 "auto.commit.interval.ms": 1_000,
+                **session_config(settings.session_ms),
                 "error_cb": log_client_error(GROUP),
             }
         )

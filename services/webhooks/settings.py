@@ -18,7 +18,7 @@ _Address = Annotated[pydantic.SecretStr, pydantic.AfterValidator(_checked)]
 
 
 class WebhooksSettings(Settings):
-    """The receiver, the number and time of attempts, and the limit of pending messages."""
+    """The receiver, the number and time of attempts, the limit of pending messages, and the session in the group."""
 
     PREFIX: ClassVar[str] = "WEBHOOKS_"
 
@@ -43,6 +43,12 @@ class WebhooksSettings(Settings):
     )
     pending_max: int = pydantic.Field(
         default=1_000, ge=1, le=100_000, description="messages read and not yet delivered"
+    )
+    session_ms: int = pydantic.Field(
+        default=10_000,
+        ge=1_000,
+        le=300_000,
+        description="silence after which a process loses its partitions to the others",
     )
     drain_seconds_max: float = pydantic.Field(
         default=5.0, gt=0, le=60, description="seconds for messages in delivery after SIGTERM"

@@ -58,6 +58,11 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
     }
 
 
+def session_config(session_ms: int) -> dict[str, int]:
+    """Of a member of a group, as settings of the client: the silence that ends its session, and the time between its heartbeats."""
+    return {"session.timeout.ms": session_ms, "heartbeat.interval.ms": max(100, session_ms // 5)}
+
+
 def log_client_error(client: str) -> Callable[[KafkaError], None]:
     """An `error_cb` that logs librdkafka's errors. It skips connection errors: librdkafka reconnects, and its log reports them."""
 

@@ -58,9 +58,11 @@ class Client:
     committed: int = 0
     produced: list[dict[str, bytes]] = field(default_factory=list)
     refuses: bool = False
+    config: dict[str, Any] = field(default_factory=dict)
     _revoked: Any = None
 
-    def __call__(self, _config: dict[str, Any]) -> "Client":
+    def __call__(self, config: dict[str, Any]) -> "Client":
+        self.config |= config
         return self
 
     def subscribe(self, _topics: list[str], *, on_assign: Any, on_revoke: Any) -> None:
@@ -129,6 +131,16 @@ def reader(monkeypatch: pytest.MonkeyPatch, client: Client, deliveries: Deliveri
     monkeypatch.setattr(reading, "Producer", client)
     given = {"url": "http://h", "secret": "a secret of sixteen", "drain_seconds_max": 30.0} | settings
     return Reading(WebhooksSettings(**given), deliveries)  # type: ignore[arg-type]
+
+
+def test_the_group_gives_the_partitions_of_a_killed_process_to_another_when_its_session_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Client([], threading.Event())
+
+    reader(monkeypatch, client, Deliveries(), session_ms=6_000)
+
+    assert (client.config["session.timeout.ms"], client.config["heartbeat.interval.ms"]) == (6_000, 1_200)
 
 
 async def test_reading_waits_while_much_is_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
