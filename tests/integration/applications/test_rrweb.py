@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from aiohttp import web
@@ -104,13 +105,15 @@ def test_a_page_is_recorded_stored_and_replayed(running: tuple[int, LookupSlot])
         assert [payload[0] for payload in found["payloads"]] == list(range(len(found["payloads"])))
         # What the page has packed is packed still.
         assert found["payloads"][0][3:5] == ["application/json", "gzip"]
-        page.goto(f"{replay}?customer={CUSTOMER}&session={session}")
+        view = f"/view?customer={CUSTOMER}&view=watched"
+        page.goto(f"{replay}?{urlencode({'customer': CUSTOMER, 'session': session, 'view': view})}")
         # Polled from here: the page's policy allows no waiting script within it.
         wait_until(lambda: page.evaluate("document.body.dataset.state !== undefined"), "the replay is ready")
         assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#status")
         ended = (GREETING, NAME)
         wait_until(lambda: shown_in_replay(page) == ended, f"the replay stands at its end: {ended}")
         assert inaccessible(page) == []
+        assert page.get_by_role("link", name="Back to the view").get_attribute("href") == view
         page.evaluate("position.value = 0; position.dispatchEvent(new Event('input'))")
         greeting = (
             "document.querySelector('.replayer-wrapper iframe').contentDocument"
@@ -121,6 +124,7 @@ def test_a_page_is_recorded_stored_and_replayed(running: tuple[int, LookupSlot])
         page.goto(f"{replay}?customer={CUSTOMER}&session=none")
         wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
         assert "There is no such session" in page.inner_text("#status")
+        assert page.get_by_role("link", name="Views").get_attribute("href") == f"/views?customer={CUSTOMER}"
 
 
 def test_a_page_that_returns_from_the_back_forward_cache_loses_nothing(

@@ -1,4 +1,6 @@
-// Replays one session: ?customer=...&session=... Each payload is an array of rrweb events, as docs/recordings.md records them.
+// Replays one session: ?customer=...&session=..., and &view= is the address of the view that it was reached from. Each payload is an array of rrweb events, as docs/recordings.md records them.
+
+import { viewAddress } from '../core/place/place.js';
 
 const STEP_MS = 100;
 const ASKED_AGAIN_MAX = 5;
@@ -11,6 +13,13 @@ const status = document.getElementById('status');
 const play = document.getElementById('play');
 const position = document.getElementById('position');
 const at = document.getElementById('at');
+
+const view = viewAddress(query.get('view'), location.origin);
+const back = document.getElementById('back');
+// Without a view there are those of the customer.
+back.href = view ?? `/views?${new URLSearchParams({ customer: names.customer })}`;
+back.textContent = view ? 'Back to the view' : 'Views';
+back.hidden = false;
 
 async function get(path, parameters) {
   const address = `${path}?${new URLSearchParams({ ...names, ...parameters })}`;

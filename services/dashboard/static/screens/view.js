@@ -3,6 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
+import { addressOf } from "../core/place/place.js";
 import { momentText } from "../core/place/ranges.js";
 import { endText, factsOf, spanOf } from "../core/timeline.js";
 import { Answered, useFetched } from "../parts/data/asking.js";
@@ -53,7 +54,7 @@ function Drawn({ answer, beacons }) {
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} />
-    ${answer.recording && html`<p><a id="recording" href=${answer.recording.href}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
+    ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
     <${Events} row=${row} tz=${tz} />
     <${Beacons} address=${beacons} tz=${tz} />
     <${Dimensions} of=${answer.dimensions} />

@@ -10,7 +10,7 @@ import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
-import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
+import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 import { endText, levelsOf } from "../../../../services/dashboard/static/core/timeline.js";
@@ -36,6 +36,14 @@ test("another screen keeps customer, range and filters, and nothing of the scree
   const moved = changed(place, { screen: "errors", more: { since: "1" } });
   assert.deepEqual([moved.customer, moved.filters, moved.more], ["acme", ["{}"], { since: "1" }]);
   assert.deepEqual(changed(place, { more: { by: "cdn" } }).more, { metrics: "views", by: "cdn" });
+});
+
+test("a replay leads back to a view of this page, and nowhere else", () => {
+  const here = "https://playhead.example";
+  assert.equal(viewAddress("/view?customer=acme&view=v&tz=UTC", here), "/view?customer=acme&view=v&tz=UTC");
+  for (const other of [null, "", "//evil.example/view?view=v", "https://evil.example/view", "javascript:alert(1)", "/settings", "/view/../settings", "\\\\evil.example/view", "https://"]) {
+    assert.equal(viewAddress(other, here), null, String(other));
+  }
 });
 
 test("a range of one's own ends one up to now, and the other way round", () => {

@@ -70,6 +70,17 @@ export function changed(place, change) {
   return change.from !== undefined && change.from !== "" ? { ...moved, range: "" } : moved;
 }
 
+/**
+ * The address of a view that another page was reached from; null for everything else that somebody may have put into a link.
+ * @param {string | null} text
+ * @param {string} origin - Of this page.
+ */
+export function viewAddress(text, origin) {
+  if (!text || !URL.canParse(text, origin)) return null;
+  const found = new URL(text, origin);
+  return found.origin === origin && found.pathname === "/view" ? found.pathname + found.search : null;
+}
+
 /** @param {string | null} name */
 export function isZone(name) {
   if (!name) return false;
