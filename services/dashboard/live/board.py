@@ -9,7 +9,16 @@ import msgspec
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live.history import ALL, CARRY_MS, COUNTS, SLICES_MS, Has, LiveHistory
 from services.dashboard.live.picture import LivePicture, Partitions, State, ranked, totals
-from services.dashboard.live.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, names_of, series_of, slices_of
+from services.dashboard.live.slices import (
+    CUSTOMERS_MAX,
+    SPAN_BUCKETS,
+    SPAN_MS,
+    first_of,
+    names_of,
+    others_now,
+    series_of,
+    slices_of,
+)
 from shared.schemas.live import BUCKET_MS, Live
 
 #: How often waiting buckets are looked at.
@@ -36,7 +45,7 @@ class LiveBoard:
         self._pictures: dict[tuple[CustomerScope, str, str], bytes] = {}
         self._wholes: dict[CustomerScope, dict[str, Any]] = {}
         self._drawn_ms = 0
-        self._slices: dict[tuple[str, CustomerScope], dict[str, list[dict[str, Any]]]] = {}
+        self._slices: dict[tuple[str, CustomerScope, str], dict[str, list[dict[str, Any]]]] = {}
         self.is_closed = False
         self._draw()
 
@@ -73,12 +82,13 @@ class LiveBoard:
         one = customers.get(customer_id) or {"now": None, "totals": {}, "series": {}}
         is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
         series, from_ms = one["series"], whole["from_ms"]
-        now, sums = one["now"], one["totals"]
+        now, sums, unnamed = one["now"], one["totals"], 0
         if slice_name:
             buckets = [] if is_too_much else self._history.recent(customer_id, SLICES_MS // BUCKET_MS, has)
             series = series_of(buckets, names_of(slice_name), CARRY_MS)
             now = {name: values[-1] or 0 for name, values in series.items()} if buckets and buckets[-1] else None
             sums = totals(series, COUNTS)
+            unnamed = others_now(buckets, names_of(slice_name), CARRY_MS)
             from_ms = whole["shown_until_ms"] - len(buckets) * BUCKET_MS if buckets else None
         return LivePicture(
             state=self._state(),
@@ -91,23 +101,21 @@ class LiveBoard:
             slice=slice_name,
             now=now,
             totals=sums,
+            others_now=unnamed,
             series=series,
             customers=ranked(customers) if customer_id == ALL else [],
             customers_total=len(customers) - 1 + whole["customers_omitted"],
-            slices=self._slices_of(customer_id, scope, is_too_much=is_too_much),
+            slices=None if is_too_much else self._slices_of(customer_id, scope, first_of(slice_name)),
+            slices_of=first_of(slice_name),
             slices_ms=SPAN_MS,
         )
 
-    def _slices_of(
-        self, customer_id: str, scope: CustomerScope, *, is_too_much: bool
-    ) -> dict[str, list[dict[str, Any]]] | None:
-        if is_too_much:
-            return None
-        known = self._slices.get((customer_id, scope))
+    def _slices_of(self, customer_id: str, scope: CustomerScope, within: str) -> dict[str, list[dict[str, Any]]]:
+        known = self._slices.get((customer_id, scope, within))
         if known is None:
-            known = slices_of(self._history.recent(customer_id, SPAN_BUCKETS, _has(scope)), CARRY_MS)
+            known = slices_of(self._history.recent(customer_id, SPAN_BUCKETS, _has(scope)), CARRY_MS, within)
             if len(self._slices) < CUSTOMERS_MAX:
-                self._slices[customer_id, scope] = known
+                self._slices[customer_id, scope, within] = known
         return known
 
     @property

@@ -111,9 +111,15 @@ def minutes_of(asked: AskedPast) -> tuple[int, int]:
     return begin // MINUTE_MS, -(-end // MINUTE_MS)
 
 
+def orders_of(dimension: str) -> list[str]:
+    """How rows may name a dimension: a pair has the processor's order, which is not known here."""
+    return [dimension, _turned(dimension, ",")] if "," in dimension else [dimension]
+
+
 def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastPicture:
     """The answer from rows of the dimension and of the whole: the latter say of which steps anything is known."""
     begin, end = _bounds(asked)
+    dimensions = orders_of(asked.dimension)
     points = -(-(end - begin) // asked.step_ms)
     known = [0] * points
     values: dict[str, _Sums] = {}
@@ -125,9 +131,10 @@ def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastP
             if not 0 <= point < points:
                 continue
             known[point] += heard
-            if row.dimension != asked.dimension:
+            if row.dimension not in dimensions:
                 continue
-            for value, figures in figures_by_value.items():
+            for named, figures in figures_by_value.items():
+                value = named if row.dimension == asked.dimension else _turned(named, PAIR_SEPARATOR)
                 viewers[value] = viewers.get(value, 0) + _weight(figures)
                 _add(values.setdefault(value, {}), fields, figures, point, points)
     if asked.dimension in _OF_INTAKE or set(fields) <= set(RECEIVED_FIELDS):
@@ -150,6 +157,11 @@ _Part = tuple[int, int, dict[str, dict[str, int]]]
 
 def _bounds(asked: AskedPast) -> tuple[int, int]:
     return asked.from_ms - asked.from_ms % asked.step_ms, asked.until_ms
+
+
+def _turned(pair: str, separator: str) -> str:
+    first, _, second = pair.partition(separator)
+    return f"{second}{separator}{first}" if second else pair
 
 
 def _minute(row: Row) -> Iterator[_Part]:

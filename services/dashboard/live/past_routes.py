@@ -9,7 +9,7 @@ from aiohttp import web
 from psycopg.rows import tuple_row
 
 from services.accounts.http.access import METRICS_OF_ONE, Routing
-from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of
+from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of, orders_of
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
@@ -85,5 +85,5 @@ class PastRoutes:
 async def _read(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:
     statement = _READ.format(table="live_steps" if asked.step_ms == BUCKET_MS else "live_minutes")
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(statement, (asked.customer, [WHOLE, asked.dimension], *minutes_of(asked)))
+        await cursor.execute(statement, (asked.customer, [WHOLE, *orders_of(asked.dimension)], *minutes_of(asked)))
         return [Row(*row) for row in await cursor.fetchall()]

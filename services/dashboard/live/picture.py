@@ -66,12 +66,16 @@ class LivePicture(msgspec.Struct, frozen=True):
     slice: str
     now: Figures | None
     totals: Figures
+    #: Viewers who may belong to `slice` beside those counted: values with fewer viewers than many others have no names.
+    others_now: int
     series: dict[str, list[int | None]]
     #: Where all customers are shown: those with the most viewers, and how many there are.
     customers: list[LiveCustomer]
     customers_total: int
     #: By dimension its values with the most viewers; counts are of the last `slices_ms`. Null for too many customers.
     slices: dict[str, list[dict[str, int | str]]] | None
+    #: The slice within which `slices` are, except for those of its own dimension; empty: of all views.
+    slices_of: str
     slices_ms: int
 
 

@@ -18,28 +18,45 @@ CUSTOMERS_MAX: Final = 20
 _Sums = dict[str, int]
 
 
-def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int) -> dict[str, list[dict[str, Any]]]:
+def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int, within: str = "") -> dict[str, list[dict[str, Any]]]:
     """By dimension its values, most viewers first, at most `SLICE_VALUES_MAX`; then all others; then views without a value.
 
-    Pairs of dimensions are not among them. `buckets` holds the records of each bucket of the span, the newest last.
+    Every dimension that is counted has a key. Pairs of dimensions are not among them. `buckets` holds the records of each
+    bucket of the span, the newest last. Within a slice, `<dimension>=<value>`, the values of all other dimensions are those of
+    its views, from pairs: what no pair names of them is among the others. Its own dimension has all values, to choose from.
     """
     found: dict[str, _Sums] = {}
-    newest: dict[tuple[int, str], Live] = {}
-    for records in buckets:
-        for record in records:
-            newest[record.partition, record.customer_id] = record
-            for name, one in record.slices.items():
-                _add(found, name, one, _COUNTS)
-    until_ms = max((record.bucket_ms for record in newest.values()), default=0)
-    for record in newest.values():
-        if record.bucket_ms > until_ms - carry_ms:
-            for name, one in record.slices.items():
-                _add(found, name, one, _GAUGES)
+    wanted = _Wanted(within)
+    for record in (record for records in buckets for record in records):
+        _add(found, record, _COUNTS, wanted)
+    for record in _carried(buckets, carry_ms):
+        _add(found, record, _GAUGES, wanted)
     dimensions: dict[str, dict[str, _Sums]] = {}
     for name, sums in sorted(found.items()):
         dimension, _, value = name.partition("=")
         dimensions.setdefault(dimension, {})[value] = sums
-    return {dimension: _listed(values) for dimension, values in dimensions.items()}
+    if within:
+        for dimension in wanted.dimensions - {wanted.dimension}:
+            _add_rest(dimensions.setdefault(dimension, {}), found.get(within))
+    return {dimension: _listed(values) for dimension, values in sorted(dimensions.items())}
+
+
+def others_now(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> int:
+    """How many viewers more a slice may have: those whom records that do not name it count without a name.
+
+    A record names the values with the most viewers alone. `names` are those of the slice, as `names_of` has them.
+    """
+    unnamed = [
+        f"{dimensions}={PAIR_SEPARATOR.join([OTHER] * len(dimensions.split(',')))}"
+        for dimensions in (name.partition("=")[0] for name in names)
+    ]
+    return sum(
+        record.slices[other].viewers_now
+        for record in _carried(buckets, carry_ms)
+        if not any(name in record.slices for name in names)
+        for other in unnamed
+        if other in record.slices
+    )
 
 
 def names_of(name: str) -> tuple[str, ...]:
@@ -48,6 +65,13 @@ def names_of(name: str) -> tuple[str, ...]:
     first, _, second = dimensions.partition(",")
     one, _, other = values.partition(PAIR_SEPARATOR)
     return (name, f"{second},{first}={other}{PAIR_SEPARATOR}{one}") if second else (name,)
+
+
+def first_of(name: str) -> str:
+    """The slice of the first dimension of a pair; any other name as it is."""
+    dimensions, _, values = name.partition("=")
+    first, _, second = dimensions.partition(",")
+    return f"{first}={values.partition(PAIR_SEPARATOR)[0]}" if second else name
 
 
 def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> dict[str, list[int | None]]:
@@ -68,12 +92,64 @@ def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms:
     return series
 
 
-def _add(found: dict[str, _Sums], name: str, one: Any, fields: Sequence[str]) -> None:
-    if "," in name.partition("=")[0]:
+class _Wanted:
+    """Which slices of records are added up under which name: those of one dimension, or what they say of one slice."""
+
+    def __init__(self, within: str) -> None:
+        self.dimension, _, self._value = within.partition("=")
+        #: Those that are counted at all.
+        self.dimensions: set[str] = set()
+        #: Records have the same names again and again.
+        self._known: dict[str, str | None] = {}
+
+    def name_of(self, name: str) -> str | None:
+        """The name, `<dimension>=<value>`, under which slice `name` counts; None: under none."""
+        try:
+            return self._known[name]
+        except KeyError:
+            found = self._known[name] = self._found(name)
+            return found
+
+    def _found(self, name: str) -> str | None:
+        dimensions, _, values = name.partition("=")
+        first, _, second = dimensions.partition(",")
+        if not second:
+            self.dimensions.add(first)
+            return name if self.dimension in ("", first) else None
+        one, _, other = values.partition(PAIR_SEPARATOR)
+        if (first, one) == (self.dimension, self._value):
+            return f"{second}={other}"
+        return f"{first}={one}" if (second, other) == (self.dimension, self._value) else None
+
+
+def _carried(buckets: Sequence[Sequence[Live]], carry_ms: int) -> list[Live]:
+    """The newest record of each partition and customer, as far as it counts still."""
+    newest = {(record.partition, record.customer_id): record for records in buckets for record in records}
+    until_ms = max((record.bucket_ms for record in newest.values()), default=0)
+    return [record for record in newest.values() if record.bucket_ms > until_ms - carry_ms]
+
+
+def _add(found: dict[str, _Sums], record: Live, fields: Sequence[str], wanted: _Wanted) -> None:
+    for name, one in record.slices.items():
+        counted = wanted.name_of(name)
+        if counted is None:
+            continue
+        sums = found.get(counted)
+        if sums is None:
+            sums = found[counted] = dict.fromkeys((*_GAUGES, *_COUNTS), 0)
+        for field in fields:
+            sums[field] += getattr(one, field)
+
+
+def _add_rest(values: dict[str, _Sums], whole: _Sums | None) -> None:
+    """Adds what of a slice no value has to the others."""
+    if whole is None:
         return
-    sums = found.setdefault(name, dict.fromkeys((*_GAUGES, *_COUNTS), 0))
-    for field in fields:
-        sums[field] += getattr(one, field)
+    rest = {field: max(0, total - sum(one[field] for one in values.values())) for field, total in whole.items()}
+    if any(rest.values()):
+        others = values.setdefault(OTHER, dict.fromkeys(rest, 0))
+        for field, figure in rest.items():
+            others[field] += figure
 
 
 def _listed(values: dict[str, _Sums]) -> list[dict[str, Any]]:

@@ -96,6 +96,7 @@ def watch_now(installation: Installation) -> None:
         "country=DE": slice_of(viewers_now=500, rebuffering_now=72),
         "country=FR": slice_of(viewers_now=300, rebuffering_now=4),
         "cdn,country=fastly\x1fDE": slice_of(viewers_now=120, rebuffering_now=68),
+        "country,video_title=DE\x1fCup final": slice_of(viewers_now=410, rebuffering_now=50),
         "video_title=Cup final": slice_of(viewers_now=650, rebuffering_now=60),
         "video_title=Sintel": slice_of(viewers_now=150, rebuffering_now=16),
     }

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Final
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -53,8 +54,15 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
         expect(page.locator("#overall")).to_contain_text(f"n {len(cohort())}", timeout=ONE_LOOK_MS)
 
     in_time(shows_the_cohort)
-    # Viewers of this moment are counted by two dimensions at most: the cards say that they are of all.
-    expect(page.locator("section", has=page.locator("#slices"))).to_contain_text("without the filters above")
+    # Of this moment what is counted of the filters is shown, and says what it is of.
+    expect(page.locator("#live-of")).to_contain_text("Live figures are of CDN is fastly.", timeout=SOON_MS)
+    left_out = page.locator("#live-of [role=status]")
+    expect(left_out).to_contain_text("Player version is 2.4.0")
+    expect(left_out).not_to_contain_text("CDN")
+    expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
+    cards = page.locator("section", has=page.locator("#slices"))
+    expect(cards).to_contain_text("of CDN is fastly alone")
+    expect(page.locator("#slice-country tbody td:nth-of-type(1)")).to_have_text(["120", "80"])
     # One CDN, by one click on its slice, and back.
     page.go_back()
     # The suspect's figure over time: the same metric, cohort and hour.
@@ -66,6 +74,35 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
     page.go_back()
     expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
+
+
+def test_viewers_within_three_filters_are_shown_by_any_two_of_them(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    chosen = {"cdn": "fastly", "country": "DE", "video_title": "Cup final"}
+    filters = [("filter", json.dumps({"dimension": name, "in": [value]})) for name, value in chosen.items()]
+    seen.open(f"?{urlencode([('customer', 'acme'), *filters])}")
+    page = seen.page
+    viewers, part = page.locator("#tile-viewers .value"), page.locator("#live-part")
+    expect(viewers).to_have_text("120", timeout=SOON_MS)
+    expect(part.locator("option")).to_have_text(
+        [
+            "CDN is fastly and Country is DE",
+            "CDN is fastly and Video title is Cup final",
+            "Country is DE and Video title is Cup final",
+        ]
+    )
+    expect(page.locator("#live-of")).to_contain_text("Left out: Video title is Cup final")
+    part.select_option(index=2)
+    expect(viewers).to_have_text("410", timeout=SOON_MS)
+    expect(page.locator("#live-of")).to_contain_text("Left out: CDN is fastly")
+    # A link shows the same two.
+    page.reload()
+    expect(viewers).to_have_text("410", timeout=SOON_MS)
+    # A filter that no live figure has: they are of all viewers, and say so.
+    seen.open(f"?{urlencode([('customer', 'acme'), ('filter', json.dumps({'dimension': 'cdn', 'in': ['a', 'b']}))])}")
+    expect(page.locator("#live-of")).to_contain_text("Live figures are of all viewers", timeout=SOON_MS)
+    expect(viewers).to_have_text("800", timeout=SOON_MS)
+    expect(page.locator("section", has=page.locator("#slices"))).to_contain_text("without the filters above")
 
 
 def test_figures_are_asked_for_before_who_is_behind_them(seen: Seen, looked: Looked) -> None:

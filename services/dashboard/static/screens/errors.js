@@ -1,6 +1,7 @@
 // @ts-check
 // Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
 
+import { useSignal } from "@preact/signals";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
 import { localText, momentText, msOf } from "../core/place/ranges.js";
@@ -51,6 +52,7 @@ function Table({ data, since }) {
 /** @param {{one: any, since: string}} props */
 function Row({ one, since }) {
   const { tz, filters } = place.value;
+  const isOpen = useSignal(false);
   const views = { screen: "views", filters: narrowed(filters, "error_code", one.code), more: {} };
   return html`<tr>
     <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag">new</span>`}
@@ -62,20 +64,19 @@ function Row({ one, since }) {
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
     <td>${one.viewers ? countText(one.viewers) : NONE}</td><td>${countText(one.failed)}</td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
-    <td><${Where} one=${one} /></td>
-  </tr>`;
+    <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`Where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${isOpen.value ? "Hide" : "Show"}</button></td>
+  </tr>
+  ${isOpen.value && html`<tr class="where"><td colspan=${since ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
 }
 
 /** Where a code occurs, and views that had it. @param {{one: any}} props */
 function Where({ one }) {
   const { filters } = place.value;
   const withCode = narrowed(filters, "error_code", one.code);
-  return html`<details class="where"><summary>titles, players, samples</summary>
-    <dl>
+  return html`<dl>
       ${Object.entries(one.by).map(([name, values]) => html`<div><dt>${titleOf(name)}</dt><dd>
         ${/** @type {any[]} */ (values).map((each) => html`<${Link} to=${{ filters: narrowed(withCode, name, each.value) }}>${each.value ?? "(unknown)"}<//> <span class="note">${countText(each.views)}</span> `)}</dd></div>`)}
       <div><dt>Views</dt><dd>${one.samples.map((/** @type {any} */ view) => html`<${Link} to=${{ screen: "view", customer: view.customer_id, more: { view: view.view_id, day: String(view.day) } }} title=${view.viewer ?? view.view_id}>${shortened(view.viewer ?? view.view_id)}<//> `)}</dd></div>
-    </dl>
-  </details>`;
+  </dl>`;
 }
 

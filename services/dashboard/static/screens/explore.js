@@ -42,7 +42,7 @@ export default function Explore() {
       <${Export} of=${by ? "breakdown" : "timeseries"} params=${by ? { metrics: metric, by: second ? `${by},${second}` : by, limit: 1000 } : { metrics: metric }} />
     </div>
     <section aria-labelledby="explore-title">
-      <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}`}${second && ` and ${titleOf(second)}`}</h2>
+      <h2 id="explore-title"><${MetricName} name=${metric} />${by && as !== "distribution" && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>
       <${Overall} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}

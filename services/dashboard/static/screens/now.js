@@ -1,7 +1,9 @@
 // @ts-check
 // Now: viewers and their experience as it is, by every live dimension; what has finished in the last hour; who is suspected.
 
-import { liveSlice, narrowed } from "../core/place/filters.js";
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { cut, filterOfSlice, filterText, liveParts, narrowed } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
 import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
@@ -25,29 +27,57 @@ const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "play
 
 export default function Now() {
   const { customer, filters, more } = place.value;
-  const slice = filters.length ? liveSlice(filters) : "";
+  const { part, parts, take } = usePart();
+  const slice = part?.slice ?? "";
   const finished = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
-  const { picture, status } = useLive(customer, slice ?? "");
+  const { picture, status } = useLive(customer, slice);
+  useEffect(() => take(picture), [picture]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
-  const isCountable = slice !== null && !(slice && picture && !isCounted(picture, slice));
   return html`
     <${Controls} hasRange=${false} />
     <${RecentIncidents} />
     <section aria-labelledby="now-title">
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
-      ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
-      ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
+      ${picture && filters.length > (part?.filters.length ?? 0) && html`<${LiveOf} part=${part} parts=${parts} isTooMany=${picture.slices === null} />`}
+      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} />` : html`<${Skeleton} height=${330} />`}
     </section>
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
-    ${picture?.slices && html`<${Slices} picture=${picture} isNarrowed=${isCountable} />`}
+    ${picture?.slices && html`<${Slices} picture=${picture} />`}
     ${customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
 }
 
-/** @param {any} picture @param {string} slice */
-const isCounted = (picture, slice) => slice.split("=")[0].split(",").every((name) => picture.slices?.[name]);
+/** Which of the filters live figures are of, of which they can be, and what a picture says of the dimensions that are counted. */
+function usePart() {
+  const { customer, filters, more } = place.value;
+  const known = useSignal({ customer, dimensions: /** @type {string[] | null} */ (null) });
+  const take = (/** @type {any} */ picture) => {
+    // Where nobody is watching, nothing says by what viewers are counted.
+    if (!picture || picture.customer !== customer || (picture.slices && !Object.keys(picture.slices).length)) return;
+    known.value = { customer, dimensions: Object.keys(picture.slices ?? {}) };
+  };
+  const parts = liveParts(filters, known.value.customer === customer ? known.value.dimensions : null);
+  return { parts, part: parts.find((one) => one.slice === more.live) ?? parts[0] ?? null, take };
+}
+
+/** @param {string[]} filters */
+const wordsOf = (filters) => filters.map((text) => filterText(text, titleOf)).join(" and ");
+
+/** Says of whom the live figures are where that is not all filters. @param {{part: import("../core/place/filters.js").LivePart | null, parts: import("../core/place/filters.js").LivePart[], isTooMany: boolean}} props */
+function LiveOf({ part, parts, isTooMany }) {
+  if (!part) {
+    const why = isTooMany ? "so many customers are not counted by dimension. Choose one above." : "none of these filters names one value of a dimension that is counted live.";
+    return html`<p class="notice" id="live-of" role="status">Live figures are of <b>all viewers</b>: ${why}</p>`;
+  }
+  const out = place.value.filters.filter((text) => !part.filters.includes(text));
+  return html`<div class="notice" id="live-of">
+    ${parts.length > 1 ? html`<label class="pick">Live figures are of <select id="live-part" value=${part.slice} onChange=${(/** @type {any} */ e) => go({ more: { live: e.target.value } })}>
+      ${parts.map((one) => html`<option value=${one.slice}>${wordsOf(one.filters)}</option>`)}</select></label>` : html`Live figures are of <b>${wordsOf(part.filters)}</b>.`}
+    <span role="status"> Viewers of this moment are counted by two dimensions at most. Left out: <b>${wordsOf(out)}</b>.</span>
+  </div>`;
+}
 
 /** @param {{picture: any, chosen: string, isOld: boolean, slice: string}} props */
 function Live({ picture, chosen, isOld, slice }) {
@@ -59,6 +89,7 @@ function Live({ picture, chosen, isOld, slice }) {
   const back = BACK[asked] ? asked : isEmpty ? "1h" : "";
   return html`<div class=${isOld ? "is-old" : ""}>
     ${isEmpty && picture.state !== "waiting" && html`<p class="notice" id="not-counted" role="status">No viewer was counted here in the last minutes. ${!slice && html`<${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
+    ${picture.others_now > 0 && html`<p class="note" id="others-now">Values with few viewers are counted without a name: up to ${countText(picture.others_now)} more viewers may belong here.</p>`}
     ${!isEmpty && html`<div class="tiles" id="tiles">
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
     </div>`}
@@ -73,7 +104,7 @@ function Live({ picture, chosen, isOld, slice }) {
 function Earlier({ tile, picture, slice, back }) {
   const { customer } = place.value;
   const { ms, step_ms, title } = BACK[back];
-  const [dimension, value] = slice ? slice.split("=", 2) : ["", ""];
+  const [dimension, value] = cut(slice);
   const asked = () => {
     const until_ms = (Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS;
     return `/v1/live/history?${new URLSearchParams({ customer, dimension, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(until_ms - ms), until_ms: String(until_ms) })}`;
@@ -107,6 +138,7 @@ function Tile({ tile, picture, span_ms, isChosen }) {
   </article>`;
 }
 
+const WITHOUT = "without the filters above";
 const lastHour = () => ({ ...place.value, range: "1h", from: "", to: "" });
 
 /** What has finished in the last hour, under all filters. @param {{found: import("../parts/data/asking.js").Answer}} props */
@@ -134,24 +166,27 @@ function Fact({ name, figure, before }) {
   </li>`;
 }
 
-/** The live dimensions, each value a filter. @param {{picture: any, isNarrowed: boolean}} props - `isNarrowed`: the filters hold here too. */
-function Slices({ picture, isNarrowed }) {
+/** The live dimensions, each value a filter. Under filters they are of the first one's viewers. @param {{picture: any}} props */
+function Slices({ picture }) {
   // The map first: a tall card at the head of a column leaves no gap.
   const dimensions = Object.entries(picture.slices).sort(([one], [other]) => Number(other === "country") - Number(one === "country"));
   if (!dimensions.length) return null;
+  const { filters } = place.value;
+  const within = picture.slices_of && wordsOf([filterOfSlice(picture.slices_of)]);
+  const narrowing = within ? `of ${within}${filters.length > 1 ? " alone" : ""}; ` : filters.length ? `${WITHOUT}; ` : "";
   return html`<section aria-labelledby="slices-title">
-    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${isNarrowed ? "" : "without the filters above; "}failures: of the last ${ageText(picture.slices_ms)}</p></div>
+    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${narrowing}failures: of the last ${ageText(picture.slices_ms)}</p></div>
     <div class="cards" id="slices">
-      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} />`)}
+      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
     </div>
   </section>`;
 }
 
-/** @param {{name: string, values: any[]}} props */
-function Slice({ name, values }) {
+/** @param {{name: string, values: any[], isWhole: boolean}} props - `isWhole`: of all viewers, to choose another value from. */
+function Slice({ name, values, isWhole }) {
   const most = Math.max(1, ...values.map((one) => one.viewers_now));
   return html`<article class="card" id=${`slice-${name}`}>
-    <h3>By ${titleOf(name)}</h3>
+    <h3>By ${titleOf(name)}${isWhole && " · of all viewers"}</h3>
     ${name === "country" && html`<${WorldMap} values=${values} isWarm=${isWarm} />`}
     <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${titleOf(name)}`}>
       <table>
@@ -181,7 +216,7 @@ function SliceRow({ name, one, most }) {
 function Customers({ picture }) {
   const more = picture.customers_total - picture.customers.length;
   return html`<section aria-labelledby="customers-title">
-    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
+    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${place.value.filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
     <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
       <table id="customers-table">
         <thead><tr><th scope="col">Customer</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Started</th><th scope="col">Failures</th><th scope="col">Exits before start</th><th scope="col">Limits</th></tr></thead>

@@ -92,10 +92,10 @@ function Beacons({ address, tz }) {
   </details>`;
 }
 
-/** Each value leads to all views that share it. @param {{of: Record<string, string | null>}} props */
+/** Each value leads to the figures of all views that share it, the viewer to their list. @param {{of: Record<string, string | null>}} props */
 function Dimensions({ of }) {
   const found = Object.entries(of).filter(([, value]) => value !== null && value !== "");
   return html`<h4>Dimensions</h4>
     <dl class="dimensions" id="view-dimensions">${found.map(([name, value]) => html`<div><dt>${titleOf(name)}</dt>
-      <dd><${Link} to=${{ screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;
+      <dd><${Link} to=${name === "viewer" ? { screen: "views", filters: [], more: { viewer: value ?? "" } } : { screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;
 }

@@ -16,8 +16,9 @@ import { go, Link, place } from "../parts/place.js";
 const ROWS = 50;
 
 export default function Views() {
-  const { more } = place.value;
-  const columns = (more.columns || VIEW_COLUMNS.join(",")).split(",");
+  const { customer, more } = place.value;
+  // Of several customers the first question is whose view it is.
+  const columns = more.columns ? more.columns.split(",") : [...(customer === "*" ? ["customer"] : []), ...VIEW_COLUMNS];
   const asked = Object.fromEntries(SEARCHED.map(({ name }) => [name, more[name] ?? ""]));
   const params = { ...asked, columns: columns.join(","), order_by: more.sort || "time", order: more.order || "descending", limit: ROWS };
   const found = useQuestion("/v1/views", place.value, params, 30_000);
@@ -72,7 +73,7 @@ function Search() {
 
 /** @param {{columns: string[]}} props */
 function Columns({ columns }) {
-  const names = [...new Set([...VIEW_COLUMNS, ...Object.keys(dimensions.value), ...Object.keys(customs.value).filter((name) => !name.includes(",")), "rebuffer_count", "playing_ms", "seek_count", "avg_bitrate_bps", "beacon_count"])];
+  const names = [...new Set(["customer", ...VIEW_COLUMNS, ...Object.keys(dimensions.value), ...Object.keys(customs.value).filter((name) => !name.includes(",")), "rebuffer_count", "playing_ms", "seek_count", "avg_bitrate_bps", "beacon_count"])];
   const toggle = (/** @type {string} */ name) => go({ more: { columns: (columns.includes(name) ? columns.filter((one) => one !== name) : [...columns, name]).join(",") } }, { replace: true });
   return html`<details class="where columns"><summary>Columns</summary>
     <div class="checks">${names.map((name) => html`<label><input type="checkbox" checked=${columns.includes(name)} onChange=${() => toggle(name)} /> ${fieldTitle(name) ?? titleOf(name)}</label>`)}</div>

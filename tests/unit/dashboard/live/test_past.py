@@ -5,7 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.dashboard.live.past import POINTS_MAX, AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of
+from services.dashboard.live.past import (
+    POINTS_MAX,
+    AskedPast,
+    PastPicture,
+    Row,
+    Wrong,
+    assembled,
+    checked,
+    minutes_of,
+    orders_of,
+)
 from shared.schemas.live import OTHER, SLICE_VALUES_MAX, UNKNOWN
 from shared.schemas.live_minute import MINUTE_MS, STEPS, LiveMinute, LiveSteps
 
@@ -83,6 +93,10 @@ def test_pairs_have_names_of_two_values() -> None:
     rows = [minute(0, "", {}), minute(0, "cdn,country", {"a\x1fDE": {"viewers_now": 12}, none: {"viewers_now": 24}})]
     answer = ask(asked(1, dimension="cdn,country"), *rows)
     assert [one.value for one in answer.values] == ["a\x1fDE", UNKNOWN]
+    # Who asks need not know in which order the processor has them.
+    turned = asked(1, dimension="country,cdn")
+    assert orders_of(turned.dimension) == ["country,cdn", "cdn,country"]
+    assert [one.value for one in ask(turned, *rows).values] == ["DE\x1fa", UNKNOWN]
 
 
 def test_what_was_rejected_is_known_without_viewers() -> None:

@@ -93,6 +93,7 @@ async def test_slices_are_of_the_customer_that_is_looked_at_and_follow_the_pictu
     assert picture["now"]["viewers_now"] == 4
     of_slice = await desk.json("/v1/live?customer=acme&slice=cdn%3Dx")
     assert (of_slice["now"]["viewers_now"], of_slice["series"]["viewers_now"]) == (3, [3])
+    assert (picture["slices_of"], of_slice["slices_of"], of_slice["others_now"]) == ("", "cdn=x", 0)
     unknown = await desk.json("/v1/live?customer=acme&slice=cdn%3Dy")
     assert unknown["now"]["viewers_now"] == 0
     assert (await desk.json("/v1/live?costumer=acme", 400))["type"].endswith("wrong-question")

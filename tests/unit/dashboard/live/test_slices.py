@@ -1,8 +1,8 @@
 """Live slices: gauges of the newest bucket, counts of the last minute, bounded."""
 
 from services.dashboard.live.history import ALL, SLICES_MS, LiveHistory
-from services.dashboard.live.slices import names_of, series_of, slices_of
-from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
+from services.dashboard.live.slices import first_of, names_of, others_now, series_of, slices_of
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live
 from tests.unit.dashboard.records import live, slice_of
 
 CARRY_MS = 6 * BUCKET_MS
@@ -93,3 +93,54 @@ def test_a_slice_has_its_own_series_and_pairs_are_found_in_either_order() -> Non
         assert series["viewers_now"] == [6, None, 2]
         assert series["failures"] == [1, None, 0]
     assert names_of("cdn=a,b=c") == ("cdn=a,b=c",)
+
+
+def within_x(*records: Live) -> dict[str, dict[object, int]]:
+    """Viewers by dimension and value within `cdn=x`."""
+    found = slices_of([list(records)], CARRY_MS, "cdn=x")
+    return {name: {one["value"]: one["viewers_now"] for one in values} for name, values in found.items()}
+
+
+def test_within_a_slice_other_dimensions_have_its_views_alone() -> None:
+    pairs = {
+        "cdn,country=x\x1fDE": slice_of(viewers_now=3),
+        "cdn,country=x\x1fFR": slice_of(viewers_now=1),
+        "cdn,country=y\x1fDE": slice_of(viewers_now=9),
+        # The processor's order of a pair is its own.
+        "asn,cdn=1\x1fx": slice_of(viewers_now=4),
+        "asn,country=1\x1fDE": slice_of(viewers_now=12),
+    }
+    alone = {"cdn=x": slice_of(viewers_now=4), "cdn=y": slice_of(viewers_now=9), "country=DE": slice_of(viewers_now=12)}
+    assert within_x(live(1, slices=alone | pairs)) == {
+        "asn": {"1": 4},
+        "cdn": {"y": 9, "x": 4},
+        "country": {"DE": 3, "FR": 1},
+    }
+
+
+def test_what_no_pair_names_of_a_slice_is_among_the_others() -> None:
+    named = {"cdn=x": slice_of(viewers_now=7), "country=DE": slice_of(viewers_now=9)}
+    pairs = {"cdn,country=x\x1fDE": slice_of(viewers_now=4), f"cdn,country={OTHER}\x1f{OTHER}": slice_of(viewers_now=5)}
+    assert within_x(live(1, slices=named | pairs))["country"] == {"DE": 4, OTHER: 3}
+
+
+def test_a_dimension_without_a_view_of_the_slice_is_counted_still() -> None:
+    assert within_x(live(1, slices={"cdn=y": slice_of(viewers_now=9), "country=DE": slice_of(viewers_now=9)})) == {
+        "cdn": {"y": 9},
+        "country": {},
+    }
+
+
+def test_viewers_without_a_name_may_be_of_a_slice_that_is_not_named() -> None:
+    first = live(1, slices={"cdn=x": slice_of(viewers_now=2), f"cdn={OTHER}": slice_of(viewers_now=50)}, viewers_now=52)
+    second = live(1, partition=1, slices={f"cdn={OTHER}": slice_of(viewers_now=5)}, viewers_now=5)
+    third = live(1, partition=2, slices={f"asn,cdn={OTHER}\x1f{OTHER}": slice_of(viewers_now=6)}, viewers_now=6)
+    buckets = [[first, second, third]]
+    # Where it is named, that is all of it.
+    assert others_now(buckets, names_of("cdn=x"), CARRY_MS) == 5
+    assert others_now(buckets, names_of("cdn,asn=x\x1f1"), CARRY_MS) == 6
+    assert others_now([[first]], names_of("cdn=x"), CARRY_MS) == 0
+
+
+def test_a_pair_has_the_slice_of_its_first_dimension() -> None:
+    assert [first_of(name) for name in ("cdn,asn=x\x1f1", "cdn=a,b=c", "")] == ["cdn=x", "cdn=a,b=c", ""]

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, either, filterOf, filterText, holds, inverted, liveSlice, narrowed } from "../../../../services/dashboard/static/core/place/filters.js";
+import { chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -11,7 +11,7 @@ import { termOf } from "../../../../services/dashboard/static/core/words/glossar
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
-import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 import { endText, levelsOf } from "../../../../services/dashboard/static/core/timeline.js";
 
@@ -75,15 +75,37 @@ test("a range up to now ends with a whole minute or hour, and has its whole leng
   assert.equal(resolved(placeOf("/", "?from=2026-01-02&to=2026-01-01", "UTC"), now_ms), null);
 });
 
+test("a stretch that is marked has whole minutes", () => {
+  assert.deepEqual(wholeMinutes(61_000, 119_999), [60_000, 120_000]);
+  assert.deepEqual(wholeMinutes(60_000, 180_000), [60_000, 180_000]);
+});
+
 test("a click narrows a dimension to one value, and leaves what is excluded", () => {
   const before = [filterOf("cdn", ["akamai"]), filterOf("cdn", ["bad"], true), filterOf("country", ["DE"])];
   assert.deepEqual(narrowed(before, "cdn", "fastly"), [before[1], before[2], filterOf("cdn", ["fastly"])]);
   assert.equal(filterText(filterOf("cdn", ["a", null], true), (name) => name.toUpperCase()), "CDN is not a or (unknown)");
   assert.equal(filterText("no json", String), "no json");
-  assert.equal(liveSlice([filterOf("cdn", ["fastly"])]), "cdn=fastly");
-  assert.equal(liveSlice([filterOf("cdn", [null])]), "cdn=(unknown)");
-  assert.equal(liveSlice([filterOf("cdn", ["fastly"]), filterOf("country", ["DE"])]), "cdn,country=fastly\u001fDE");
-  for (const others of [[], before, [filterOf("cdn", ["a", "b"])], [filterOf("cdn", ["a"], true)]]) assert.equal(liveSlice(others), null);
+});
+
+test("live figures are of what is counted of the filters: of more than two, of any two", () => {
+  const [cdn, asn, version] = [filterOf("cdn", ["fastly"]), filterOf("asn", ["64500"]), filterOf("player_version", [null])];
+  const slices = (/** @type {string[]} */ filters, /** @type {string[] | null} */ counted) => liveParts(filters, counted).map((one) => one.slice);
+  assert.deepEqual(slices([cdn], null), ["cdn=fastly"]);
+  assert.deepEqual(slices([version], null), ["player_version=(unknown)"]);
+  assert.deepEqual(slices([cdn, asn], null), ["cdn,asn=fastly\u001f64500"]);
+  assert.deepEqual(liveParts([cdn, asn, version], null).map((one) => one.name), ["cdn,asn", "cdn,player_version", "asn,player_version"]);
+  assert.deepEqual(liveParts([cdn, asn, version], null)[1].filters, [cdn, version]);
+  // What is not counted, or names no single value, is left out.
+  const others = [filterOf("error_code", ["3016"]), filterOf("country", ["DE", "FR"]), filterOf("country", ["DE"], true), "no json"];
+  assert.deepEqual(slices([...others, cdn, version], ["cdn", "asn", "country"]), ["cdn=fastly"]);
+  assert.deepEqual([slices(others, ["cdn", "country"]), slices([cdn], []), slices([], null)], [[], [], []]);
+  // Nobody is within two values of one dimension: each can be looked at.
+  assert.deepEqual(slices([cdn, filterOf("cdn", ["akamai"])], null), ["cdn=fastly", "cdn=akamai"]);
+});
+
+test("a live slice of one dimension is a filter, whatever its value holds", () => {
+  assert.deepEqual([filterOfSlice("video_title=a=b"), filterOfSlice("cdn=(unknown)")], [filterOf("video_title", ["a=b"]), filterOf("cdn", [null])]);
+  assert.deepEqual([cut(""), cut("cdn,asn=a=b\u001fc")], [["", ""], ["cdn,asn", "a=b\u001fc"]]);
 });
 
 test("a percentile is shown where five views lie beyond it", () => {

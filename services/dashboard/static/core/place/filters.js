@@ -136,17 +136,46 @@ function isWithin(one, row) {
   return !Array.isArray(one.in) || one.in.includes(text);
 }
 
+/** What live slices call the views without a value. */
+const UNKNOWN = "(unknown)";
 /** Texts of live slices are cut. */
 const SLICE_CHARACTERS_MAX = 64;
 
+/** What live figures are of: a slice as `/v1/live` has it, the filters that it stands for, and its dimensions as a name. @typedef {{name: string, slice: string, filters: string[]}} LivePart */
+
 /**
- * The live slice that one or two filters name, as `<dimension>=<value>`: null where they name none, or more than live figures have.
+ * What live figures can be of under filters. Viewers of a moment are counted by one dimension and by two, by one value of each: of
+ * more filters any two can be shown. The first is shown if none is chosen; where there is none, figures are of everybody.
  * @param {string[]} filters
+ * @param {string[] | null} counted - The dimensions by which viewers are counted; null: not known yet.
+ * @returns {LivePart[]}
  */
-export function liveSlice(filters) {
+export function liveParts(filters, counted) {
+  const usable = filters.filter((text) => {
+    const chip = chipOf(text);
+    return chip.dimension && !chip.isNot && chip.values.length === 1 && (counted === null || counted.includes(chip.dimension));
+  });
+  const pairs = usable.flatMap((one, at) => usable.slice(at + 1).map((other) => [one, other]));
+  const parts = pairs.map(partOf).filter((one) => new Set(one.name.split(",")).size === 2);
+  return parts.length ? parts : usable.map((one) => partOf([one]));
+}
+
+/** @param {string[]} filters @returns {LivePart} */
+function partOf(filters) {
   const chips = filters.map(chipOf);
-  const isPlain = chips.every((chip) => chip.dimension && !chip.isNot && chip.values.length === 1);
-  if (!isPlain || chips.length < 1 || chips.length > 2) return null;
-  const values = chips.map((chip) => (chip.values[0] ?? "(unknown)").slice(0, SLICE_CHARACTERS_MAX));
-  return `${chips.map((chip) => chip.dimension).join(",")}=${values.join("\u001f")}`;
+  const name = chips.map((chip) => chip.dimension).join(",");
+  const values = chips.map((chip) => (chip.values[0] ?? UNKNOWN).slice(0, SLICE_CHARACTERS_MAX));
+  return { name, slice: `${name}=${values.join("\u001f")}`, filters };
+}
+
+/** The filter that a live slice of one dimension is. @param {string} slice */
+export function filterOfSlice(slice) {
+  const [dimension, value] = cut(slice);
+  return filterOf(dimension, [value === UNKNOWN ? null : value]);
+}
+
+/** The dimensions of a live slice and its values; both empty of the whole. @param {string} slice @returns {[string, string]} */
+export function cut(slice) {
+  const at = slice.indexOf("=");
+  return at < 0 ? ["", ""] : [slice.slice(0, at), slice.slice(at + 1)];
 }

@@ -32,6 +32,14 @@ export function resolved(place, now_ms) {
   return from_ms === null || to_ms === null || from_ms >= to_ms ? null : { from_ms, to_ms };
 }
 
+/**
+ * A stretch that was marked, widened to whole minutes: nothing is counted by less.
+ * @param {number} from_ms
+ * @param {number} to_ms
+ * @returns {[number, number]}
+ */
+export const wholeMinutes = (from_ms, to_ms) => [Math.floor(from_ms / MINUTE_MS) * MINUTE_MS, Math.ceil(to_ms / MINUTE_MS) * MINUTE_MS];
+
 /** Other ranges that a range is compared with, by how many days of the zone's calendar they are before it. @type {Record<string, {title: string, days: number}>} */
 export const COMPARED = {
   previous: { title: "with the range before", days: 0 },

@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { axisText, countText, valueText } from "../../core/words/format.js";
-import { momentText, tickText } from "../../core/place/ranges.js";
+import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 
 /** @typedef {import("uplot")} Plot */
@@ -129,7 +129,7 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
           if (width < 5 || !zoom) return;
           const [from, to] = [left, left + width].map((x) => Math.round(plot.posToVal(x, "x") * 1_000));
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          zoom(from, to);
+          zoom(...wholeMinutes(from, to));
         },
       ],
     },

@@ -43,7 +43,8 @@ export function WorldMap({ values, isWarm }) {
   return html`<svg class="map" id="map" viewBox=${`0 0 ${BOX.width} ${BOX.height}`} role="img" aria-label="Viewers by country: the table has the same figures">
     ${shapes.value.map(({ code, path }) => {
       const one = byCode.get(code);
-      if (!one) return html`<path class="land" d=${path} />`;
+      // Nobody watches there by now: without a colour the country would be missing.
+      if (!one?.viewers_now) return html`<path class="land" d=${path} />`;
       const cells = cellsOf(one);
       return html`<path class=${isWarm(one) ? "land is-warm" : "land has-viewers"} data-country=${code} d=${path} fill-opacity=${strengthOf(one.viewers_now, most)}
         onClick=${() => go({ filters: narrowed(place.value.filters, "country", code) })}><title>${`${names.of(code)}: ${countText(one.viewers_now)} viewers, ${cells.rebuffering} rebuffering`}</title></path>`;
