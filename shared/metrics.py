@@ -373,7 +373,7 @@ SERVING_HOT_SLICES: Final = Metric(
 SERVING_DIFFERENT_SLICES: Final = Metric(
     "playhead_serving_different_slices",
     "gauge",
-    "Customers' closed hours whose sums of views differ from the rollups: always 0.",
+    "Customers' closed hours whose sums of views differ from the rollups: must be 0.",
 )
 
 QUERY_REQUESTS: Final = Metric("playhead_query_requests_total", "counter", "Requests answered.", ("route", "status"))

@@ -158,8 +158,8 @@ def in_parts(search: Search) -> list[Statement]:
     """The rows of a page and one more, if there is one: those of each statement come before those of the next.
 
     By time the first part is the day where the page begins, and each further part is four times as long. A page that is full
-    after some parts needs no row of the others. Each opens the files of the whole range, since only together they have all
-    columns.
+    after some parts needs no row of the others. Each opens the files of the whole range, and reads rows of those whose bounds
+    allow it.
     """
     within = search.question.range
     if search.order_by != BY_TIME:
