@@ -18,6 +18,7 @@ from services.processor.engine.core.core import Core  # noqa: E402
 from services.processor.engine.record import Output, Record  # noqa: E402
 from services.processor.engine.state.failures import ApplicationFailed  # noqa: E402
 from services.processor.engine.state.local import LocalMeta, MemoryStore  # noqa: E402
+from services.rim.process import garbage  # noqa: E402
 from shared.topics import BEACONS, VIEWS  # noqa: E402
 
 #: Records folded between two checkpoints: what is open at once stays small.
@@ -35,6 +36,7 @@ def columns_of(batches: Iterable[Any], environ: Mapping[str, str]) -> Iterator[d
     Columns in: kafka_partition, kafka_offset, kafka_timestamp_ms, key, value; out: partition, offset, timestamp_ms, value,
     where the place is that of the last record before the row was finished.
     """
+    garbage.look_seldom(garbage.FOLD_OBJECTS_MAX)
     application = APPLICATIONS["video_views"](environ)
     replay: Replay | None = None
     for batch in batches:

@@ -182,7 +182,7 @@ def main(build: Build = _UNASKED) -> int:
     except OSError as error:
         log.error("cannot_listen", error=str(error))
         return 3
-    garbage.look_seldom(garbage.SLOT_OBJECTS_MAX)
+    garbage.look_seldom(garbage.FOLD_OBJECTS_MAX)
     sys.setswitchinterval(SWITCH_SECONDS)
     log.info(
         "started", inputs=[topic.name for topic in application.inputs], compiled=build.is_compiled, build=build.reason

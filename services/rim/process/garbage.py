@@ -8,8 +8,8 @@ from typing import Final
 OBJECTS_MAX: Final = 50_000
 #: Examinations of the youngest generation per one of the middle, and of the middle per one of the oldest.
 ROUNDS: Final = (20, 20)
-#: The same of a slot: until a commit it holds what it has read and changed since the last one, several objects each.
-SLOT_OBJECTS_MAX: Final = 500_000
+#: The same where views are folded: until a commit the process holds what it has read and changed since the last one.
+FOLD_OBJECTS_MAX: Final = 500_000
 
 
 def look_seldom(objects_max: int = OBJECTS_MAX) -> None:
