@@ -1,12 +1,14 @@
 """Answers a question for suspects: a bounded sample of two ranges' views is searched, then all views give the figures."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from services.query.answering import Answering, Read, about_views
 from services.query.core.filters import Filter
@@ -14,10 +16,12 @@ from services.query.core.question import Question
 from services.query.core.suspects import answer as answers
 from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
-from services.query.core.suspects.measured import Measured
+from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SuspectsQuestion
 from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump, numbered
 from shared.statistics.suspects.search import Suspect, suspects
+
+Codes = NDArray[np.int64]
 
 #: Views of a range that are searched: with events, and others. More are sampled.
 BAD_MAX: Final = 100_000
@@ -40,41 +44,64 @@ class Sample:
 
 
 class Suspecting:
-    """Finds suspects, one question at a time: what it holds is bounded."""
+    """Finds suspects, one question at a time: what it holds is bounded.
+
+    A person looks at several metrics of one range, and the page asks for three at once. So a range that is no sample is read for
+    all ratios of sums, and its rows are kept for the next questions.
+    """
 
     def __init__(self, answering: Answering, *, bad_max: int = BAD_MAX, good_max: int = GOOD_MAX) -> None:
         self._answering = answering
         self._bad_max = bad_max
         self._good_max = good_max
         self._one = asyncio.Semaphore(1)
+        #: By question, its parameters and what was read; the last one last. Some 160 B a row.
+        self._kept: OrderedDict[tuple[Any, ...], pa.Table] = OrderedDict()
 
     async def suspects(self, question: SuspectsQuestion) -> Suspects:
         """The answer. Raises what `Answering` raises."""
         async with self._one:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
-            samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
+            samples = await asyncio.gather(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             found = await asyncio.to_thread(_searched, question, *samples)
             selecting = answers.filters_of(found)
-            figures = [
-                await self._figures(question.measured, *of, sample, selecting)
-                for of, sample in zip(_sides(question, reads), samples, strict=True)
-            ]
+            now, usual = await asyncio.gather(
+                *(
+                    self._figures(question.measured, *of, sample, selecting)
+                    for of, sample in zip(_sides(question, reads), samples, strict=True)
+                )
+            )
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
-        return answers.composed(question, found, (figures[0], figures[1]), read, about_views(question.now, reads[0]))
+        return answers.composed(question, found, (now, usual), read, about_views(question.now, reads[0]))
 
     async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
-        totals = await self._totals(measured, question, read)
-        if totals is None or totals["rows"] <= self._good_max:
-            return _whole(await self._answering.table(question, read, statements.rows(question, measured)))
+        measures = read_with(measured)
+        key = (question, measured.parameters, read.snapshot.version, read.hot.identity)
+        if key not in self._kept:
+            totals = await self._totals(measured, question, read)
+            if totals is not None and totals["rows"] > self._good_max:
+                return await self._sampled(measured, question, read, totals)
+            rows = await self._answering.table(question, read, statements.rows(question, measures))
+            self._keep(key, _encoded(rows, len(question.by)))
+        self._kept.move_to_end(key)
+        return _whole(_of_metric(self._kept[key], len(question.by), measured, measures))
+
+    async def _sampled(self, measured: Measured, question: Question, read: Read, totals: dict[str, int]) -> Sample:
         bad_of = max(1, -(-totals["bad"] // self._bad_max))
         good_of = max(bad_of, -(-totals["views"] // self._good_max))
         statement = statements.sampled(question, measured, bad_of=bad_of, good_of=good_of)
-        table = await self._answering.table(question, read, statement)
+        table = _encoded(await self._answering.table(question, read, statement), len(question.by))
         events, exposure = _numbers(table)
         # A view without events stands for more views than one with: exposure is that of as many as the events are of.
         exposure = np.where(events > 0, exposure, exposure * (good_of / bad_of))
         return Sample(table, events, exposure, totals["views"], None)
+
+    def _keep(self, key: tuple[Any, ...], rows: pa.Table) -> None:
+        """Keeps rows, and of those before as many as have room beside them."""
+        self._kept[key] = rows
+        while len(self._kept) > 1 and sum(table.num_rows for table in self._kept.values()) > 2 * self._good_max:
+            self._kept.popitem(last=False)
 
     async def _totals(self, measured: Measured, question: Question, read: Read) -> dict[str, int] | None:
         """As `statements.totals`; None where the files, which hold others' views too, have few rows already."""
@@ -95,6 +122,14 @@ class Suspecting:
         return row  # type: ignore[no-any-return]
 
 
+def _of_metric(rows: pa.Table, dimensions: int, measured: Measured, measures: Sequence[Measured]) -> pa.Table:
+    """Of rows with several metrics the dimensions, and one metric's events, exposure and base."""
+    columns = statements.columns_of(measures)
+    wanted = {"events": measured.events, "exposure": measured.exposure, "is_base": measured.base}
+    values = {name: rows[name] for name in rows.column_names[:dimensions]}
+    return pa.table(values | {name: rows[columns[expression]] for name, expression in wanted.items()})
+
+
 def _whole(rows: pa.Table) -> Sample:
     events, exposure = _numbers(rows)
     counting = (events > 0) | (exposure > 0)
@@ -102,8 +137,17 @@ def _whole(rows: pa.Table) -> Sample:
     return Sample(table, events[counting], exposure[counting], table.num_rows, rows)
 
 
+def _encoded(table: pa.Table, dimensions: int) -> pa.Table:
+    """The values of dimensions as numbers: a tenth of the bytes."""
+    for place in range(dimensions):
+        column = table.column(place).dictionary_encode()
+        table = table.set_column(place, table.field(place).name, column)
+    return table
+
+
 def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
-    return table["events"].to_numpy(), table["exposure"].to_numpy()
+    events, exposure = (table[name].cast(pa.float64()).to_numpy() for name in ("events", "exposure"))
+    return events, exposure
 
 
 def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question, Read]]:
@@ -125,16 +169,13 @@ def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
             now, usual = (replace(one, events=np.minimum(one.events, most)) for one in (now, usual))
             event = clump(np.minimum(both, most))
     values: list[list[str | None]] = []
-    lines: tuple[list[Any], list[Any]] = ([], [])
+    lines: tuple[list[Codes], list[Codes]] = ([], [])
     for number in range(len(question.now.by)):
-        column = pa.chunked_array([*now.table[f"d{number}"].chunks, *usual.table[f"d{number}"].chunks], pa.string())
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        codes = encoded.indices.to_numpy().astype(np.int64)
-        values.append(encoded.dictionary.to_pylist())
-        lines[0].append(codes[: now.table.num_rows])
-        lines[1].append(codes[now.table.num_rows :])
+        sides = [one.table.column(number) for one in (now, usual)]
+        known, codes = _together(sides)
+        values.append(known)
+        for line, of_side in zip(lines, codes, strict=True):
+            line.append(of_side)
     return numbered(
         tuple(one.name for one in question.now.by),
         values,
@@ -143,3 +184,12 @@ def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
         (usual.events, usual.exposure),
         event=event,
     )
+
+
+def _together(sides: Sequence[pa.ChunkedArray]) -> tuple[list[str | None], list[Codes]]:
+    """The values of encoded columns, the unknown one last, and the number of each row's value."""
+    whole = pa.chunked_array([chunk for side in sides for chunk in side.chunks], sides[0].type).unify_dictionaries()
+    known = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
+    numbers = [chunk.indices.fill_null(len(known)).to_numpy() for chunk in whole.chunks]
+    codes = np.concatenate([np.zeros(0, np.int64), *numbers]).astype(np.int64)
+    return [*known, None], np.split(codes, [len(sides[0])])

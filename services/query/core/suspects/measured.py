@@ -62,6 +62,11 @@ OF_METRICS: Final[Mapping[str, Measured]] = {
 }
 
 
+def read_with(measured: Measured) -> tuple[Measured, ...]:
+    """The metrics that are read where one of them is asked for: somebody who looks at one looks at others too."""
+    return tuple(OF_METRICS.values()) if measured.name in OF_METRICS else (measured,)
+
+
 def above(field: str, above_ms: int) -> Measured:
     """The share of views, of those with a value, whose value is above a threshold, ms."""
     return Measured(

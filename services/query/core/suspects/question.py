@@ -13,7 +13,7 @@ from services.query.core.dimensions import CUSTOMER
 from services.query.core.metrics import MEASURED
 from services.query.core.problems import wrong
 from services.query.core.question import ALL, Question, customers_of, dimensions_of, moment_of, zone_of
-from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured, above
+from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured, above, read_with
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
 SUSPECTS_MAX: Final = 10
@@ -118,7 +118,7 @@ def understood(asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int
         return Question(
             shape="suspects",
             customers=customers,
-            metrics=(measured.metric,),
+            metrics=tuple(one.metric for one in read_with(measured)),
             range=within,
             filter=filters.parsed(asked.filter) if asked.filter else None,
             by=by,

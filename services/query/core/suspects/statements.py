@@ -36,29 +36,39 @@ def totals(question: Question, measured: Measured) -> Statement:
     return Statement(sql, tuple(parameters), TOTALS)
 
 
-def rows(question: Question, measured: Measured) -> Statement:
-    """A row a view: the values of all dimensions, events, exposure, and whether the figure rests on it."""
-    found, parameters = _found(question, measured)
-    return _rows(question, measured, found, parameters)
+def rows(question: Question, measures: Sequence[Measured]) -> Statement:
+    """A row a view: the values of all dimensions, then what `columns_of` names."""
+    condition, parameters = conditions_of(question)
+    values = {_column(number): value_of(question, one) for number, one in enumerate(question.by)}
+    measured = {name: expression for expression, name in columns_of(measures).items()}
+    listed = ", ".join(f"{expression} AS {name}" for name, expression in (values | measured).items())
+    given = dict.fromkeys((one.events, one.parameters) for one in measures)
+    return Statement(
+        f"SELECT {listed} FROM views WHERE {condition}",  # noqa: S608 - names of ours
+        (*(value for _, of_events in given for value in of_events), *parameters),
+        (*values, *measured),
+    )
+
+
+def columns_of(measures: Sequence[Measured]) -> dict[str, str]:
+    """The column of each expression that the events, exposure or base of these metrics are; several have some in common."""
+    expressions = dict.fromkeys(part for one in measures for part in (one.events, one.exposure, one.base))
+    return {expression: f"m{number}" for number, expression in enumerate(expressions)}
 
 
 def sampled(question: Question, measured: Measured, *, bad_of: int, good_of: int) -> Statement:
-    """The same of some views that have events or exposure: of those with events one of `bad_of`, of others one of `good_of`."""
+    """Some views that have events or exposure: of those with events one of `bad_of`, of others one of `good_of`.
+
+    A row a view: the values of all dimensions, events and exposure.
+    """
     found, parameters = _found(question, measured)
     chosen = f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {bad_of:d} ELSE {good_of:d} END = 0"
     found = f"SELECT * FROM ({found}) AS all_views WHERE (events > 0 OR exposure > 0) AND {chosen}"  # noqa: S608
-    return _rows(question, measured, found, parameters)
-
-
-def _rows(question: Question, measured: Measured, found: str, parameters: Sequence[Any]) -> Statement:
     names = [_column(number) for number in range(len(question.by))]
     # Values are made of the chosen views alone.
     values = ", ".join(f"{value_of(question, one)} AS {name}" for one, name in zip(question.by, names, strict=True))
-    sql = (
-        f"SELECT {values}, events::double AS events, exposure::double AS exposure, {measured.base} AS is_base"  # noqa: S608
-        f" FROM ({found}) AS found"
-    )
-    return Statement(sql, tuple(parameters), (*names, "events", "exposure", "is_base"))
+    sql = f"SELECT {values}, events, exposure FROM ({found}) AS found"  # noqa: S608
+    return Statement(sql, tuple(parameters), (*names, "events", "exposure"))
 
 
 def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -> Statement:
@@ -72,7 +82,7 @@ def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -
 
 
 def figures_of_rows(question: Question, cohorts: Sequence[Filter]) -> Statement:
-    """The same over relation `found`: what `rows` found."""
+    """The same over relation `found`: the values of all dimensions, events, exposure and base of each view."""
     columns = {one.name: _column(number) for number, one in enumerate(question.by)}
     # A filter names stored texts by their column.
     stored = "".join(f", {columns[one.name]} AS {one.column}" for one in question.by if one.column)
