@@ -38,6 +38,10 @@ class Files:
             if path.is_file()
         }
 
+    def add(self, path: str, text: str) -> None:
+        """One more file, which is made of others."""
+        self._files[path] = File.of(text.encode(), Path(path).suffix)
+
     def texts(self, suffixes: Sequence[str]) -> dict[str, str]:
         """The files with these suffixes, by their path."""
         return {path: found.body.decode() for path, found in self._files.items() if path.endswith(tuple(suffixes))}

@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import INSTALLATION_PAGE, PAGE, PUBLIC, PUBLIC_PAGE, Access, Routing
-from services.dashboard.page import modules
+from services.dashboard.page import modules, styles
 from services.dashboard.page.files import File, Files
 
 STATIC: Final = Path(__file__).parents[1] / "static"
@@ -26,10 +26,12 @@ class Pages:
 
     def __init__(self) -> None:
         self._files = Files(STATIC)
-        texts = self._files.texts((".js", ".mjs", ".html"))
+        texts = self._files.texts((".css", ".html", ".js", ".mjs"))
+        document, styled = styles.joined(texts["index.html"], texts)
+        self._files.add(styles.PATH, styled)
+        self._no_screen = File.of(document.encode(), ".html")
         self._screens = {
-            name: File.of(text.encode(), ".html")
-            for name, text in modules.documents(texts["index.html"], texts).items()
+            name: File.of(text.encode(), ".html") for name, text in modules.documents(document, texts).items()
         }
 
     def add_to(self, routing: Routing) -> None:
@@ -42,8 +44,7 @@ class Pages:
         routing.get("/{screen:[a-z]+}", self._screen, PAGE, name="screen")
 
     async def _screen(self, request: web.Request) -> web.StreamResponse:
-        found = self._screens.get(request.match_info.get("screen", ""))
-        return self._files.answer(request, "index.html") if found is None else found.answer(request)
+        return self._screens.get(request.match_info.get("screen", ""), self._no_screen).answer(request)
 
     def _document(self, name: str) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:

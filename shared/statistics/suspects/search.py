@@ -13,16 +13,16 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import OTHER, Counts, Floats, Value
+from shared.statistics.suspects.estimates import clumping, prior_events
 from shared.statistics.suspects.likelihood import (
     AMONG_COHORTS,
     EVENTS_MIN,
     OVER_TIME,
-    PRIOR_EVENTS,
     Evidence,
     Quad,
     evidence,
 )
-from shared.statistics.suspects.rows import Indices, Rows
+from shared.statistics.suspects.rows import Indices, Rows, in_one_line
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.
@@ -34,11 +34,6 @@ _KEPT_OF_PAIR: Final = 10
 CONDITION_COST: Final = 1.0
 #: By how much the evidence must be beyond natural change and the cost of the description, nats.
 LINE: Final = 3.0
-#: The median of χ² with one degree of freedom.
-_CHI2_MEDIAN: Final = 0.4549
-#: Cohorts from which clumping is estimated: with so many events, and so many of the same dimensions.
-_EXPECTED_MIN: Final = 5.0
-_CELLS_MIN: Final = 5
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
 
@@ -76,12 +71,12 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class _Extension:
-    """A cohort with one dimension more, by the values of this one."""
+class _Extensions:
+    """A cohort with one dimension more, by the values of all others."""
 
     cohort: Cohort
-    place: int
-    codes: Indices
+    #: Of each value its place in the line of all values.
+    places: Indices
     quad: Quad
     #: The usual rate that each is thought to have.
     prior: Floats
@@ -109,14 +104,18 @@ class _Search:
         self._counts = counts
         self._cards = [len(values) for values in counts.values]
         self._sides = [Rows(side, self._cards, counts.event) for side in (counts.now, counts.usual)]
+        #: All values of all dimensions in one line: where each dimension begins, which one each is of, and which can be suspects.
+        self._starts = in_one_line(self._cards)
+        self._dimension = np.repeat(np.arange(len(self._cards)), self._cards)
+        self._is_value = np.arange(self._starts[-1]) - self._starts[self._dimension] != OTHER
         self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
         self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
         places = range(len(self._cards))
         self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
-        self._clumping = self._dispersion()
-        self._prior = self._prior_events()
+        self._clumping = clumping(self._tables.values())
+        self._prior = prior_events(self._tables.values(), self._overall_rate(), self._clumping)
 
     def candidates(self) -> list[_Candidate]:
         """The best cohorts of each level."""
@@ -224,34 +223,31 @@ class _Search:
 
     def _all_extended(self, front: Sequence[_Candidate], seen: set[Cohort]) -> Iterator[_Candidate]:
         """Each cohort with a further condition. All are judged together: thousands of small ones cost calls, not numbers."""
-        extensions = [one for cohort in front for one in self._extensions(cohort.cohort)]
+        extensions = [self._extensions(one.cohort) for one in front]
         if not extensions:
             return
         quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.quad.parts for one in extensions), strict=True)))
         prior = np.concatenate([one.prior for one in extensions])
         found = evidence(quad, self._total, prior, self._prior, self._apart)
-        first = 0
-        for one in extensions:
-            last = first + one.codes.size
-            for number in _best(found.gain[first:last], _KEPT):
-                cohort = tuple(sorted((*one.cohort, (one.place, int(one.codes[number])))))
-                if cohort not in seen:
-                    seen.add(cohort)
-                    yield self._candidate(cohort, quad, found, first + number)
-            first = last
+        places = np.concatenate([one.places for one in extensions])
+        numbers = np.repeat(np.arange(len(extensions)), [one.places.size for one in extensions])
+        for number in _best_of_each(found.gain, numbers * len(self._cards) + self._dimension[places], _KEPT):
+            place = self._dimension[places[number]]
+            added = (int(place), int(places[number] - self._starts[place]))
+            cohort = tuple(sorted((*extensions[numbers[number]].cohort, added)))
+            if cohort not in seen:
+                seen.add(cohort)
+                yield self._candidate(cohort, quad, found, number)
 
-    def _extensions(self, cohort: Cohort) -> Iterator[_Extension]:
-        within = {place for place, _ in cohort}
-        places = [place for place in range(len(self._cards)) if place not in within]
-        tables = [side.tables(places, side.of(cohort)) for side in self._sides]
+    def _extensions(self, cohort: Cohort) -> _Extensions:
+        now, usual = (side.tables(side.of(cohort)) for side in self._sides)
+        is_extension = self._is_value & (now[0] >= EVENTS_MIN)
+        for place, _ in cohort:
+            is_extension[self._starts[place] : self._starts[place + 1]] = False
+        places = np.flatnonzero(is_extension)
         highest = max(float(self._rates[place][code]) for place, code in cohort)
-        for place, now, usual in zip(places, *tables, strict=True):
-            codes = np.flatnonzero(now[0] >= EVENTS_MIN)
-            codes = codes[codes != OTHER]
-            if codes.size:
-                yield _Extension(
-                    cohort, place, codes, Quad(*now, *usual)[codes], np.maximum(self._rates[place][codes], highest)
-                )
+        rates = np.concatenate(self._rates)[places]
+        return _Extensions(cohort, places, Quad(*now, *usual)[places], np.maximum(rates, highest))
 
     def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int) -> _Candidate:
         cost = sum(self._costs[place] for place, _ in cohort)
@@ -265,43 +261,19 @@ class _Search:
             float(found.factor[number]),
         )
 
-    def _dispersion(self) -> float:
-        """By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
-
-        The middle over all cohorts of one and two dimensions, each beside those of the same dimensions: an incident is in a few
-        of them, or in all alike.
-        """
-        found = []
-        for table in self._tables.values():
-            usual = np.maximum(table.usual_events, 1e-9)
-            common = table.exposure * usual / np.maximum(table.usual_exposure, 1e-9)
-            is_enough = (common >= _EXPECTED_MIN) & (table.usual_events >= _EXPECTED_MIN)
-            if np.count_nonzero(is_enough) >= _CELLS_MIN:
-                events, usual, common = table.events[is_enough], usual[is_enough], common[is_enough]
-                expected = common * max(float(np.median(events / common)), 1e-3)
-                found.append(np.square(events - expected) / (expected + np.square(expected) / usual))
-        if not found:
-            return 1.0
-        return max(1.0, float(np.median(np.concatenate(found))) / _CHI2_MEDIAN)
-
-    def _prior_events(self) -> float:
-        """How much is known of a cohort's usual rate from those of others: 1 / CV² of the rates of all cohorts of one and two
-        dimensions, beyond chance (a gamma prior whose shape is estimated, as DuMouchel's shrinkage of 1999).
-        """
-        overall = self._overall_rate()
-        excess = weight = 0.0
-        for table in self._tables.values():
-            expected = table.usual_exposure * overall
-            is_enough = expected >= _EXPECTED_MIN
-            off = table.usual_events[is_enough] - expected[is_enough]
-            excess += float((np.square(off) - self._clumping * expected[is_enough]).sum())
-            weight += float(np.square(expected[is_enough]).sum())
-        least, most = PRIOR_EVENTS
-        return min(most, max(least, weight / excess)) if excess > 0 else most if weight > 0 else least
-
 
 def _best(gain: Floats, most: int) -> list[int]:
     """The places of the greatest gains, the greatest first; those without any are none."""
     if not np.any(gain > 0):
         return []
     return [int(number) for number in np.argsort(-gain, kind="stable")[:most] if gain[number] > 0]
+
+
+def _best_of_each(gain: Floats, groups: Indices, most: int) -> Indices:
+    """Of each group the places of its greatest gains, the greatest first; those without any are none."""
+    order = np.lexsort((-gain, groups))
+    sorted_groups = groups[order]
+    is_first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]]) if order.size else np.zeros(0, bool)
+    rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    found: Indices = order[(rank < most) & (gain[order] > 0)]
+    return found

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from services.query.core.customers import EVERY_CUSTOMER, Customers
 from services.query.core.question import Asked, parsed
 from services.query.core.question import understood as understood_question
 from services.query.core.suspects.answer import Suspect, Suspects
-from services.query.core.suspects.question import AskedSuspects, understood
+from services.query.core.suspects.question import AskedSuspects, SuspectsQuestion, understood
 from services.query.suspecting import Suspecting
 from shared.schemas.view import View
 from tests.integration.query.querying import Installation, installed
@@ -71,13 +72,17 @@ def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> 
         yield made
 
 
+def asked(*, customers: Customers = EVERY_CUSTOMER, **given: str) -> SuspectsQuestion:
+    found = parsed(AskedSuspects, list({"metric": "playback_failure_fraction", **WITHIN, **given}.items()))
+    return understood(found, lambda _: customers, FROM_MS + DAY_MS)
+
+
 async def suspected(
     installation: Installation, *, customers: Customers = EVERY_CUSTOMER, bad_max: int = 10**6, **given: str
 ) -> Suspects:
-    asked = parsed(AskedSuspects, list({"metric": "playback_failure_fraction", **WITHIN, **given}.items()))
-    question = understood(asked, lambda _: customers, FROM_MS + DAY_MS)
     async with installation.answering() as answering:
-        return await Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max).suspects(question)
+        suspecting = Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max)
+        return await suspecting.suspects(asked(customers=customers, **given))
 
 
 def named(one: Suspect) -> dict[str, str | None]:
@@ -111,8 +116,8 @@ async def test_figures_are_those_of_the_other_paths_under_the_suspects_filter(in
 
         async def overall(filter_: dict[str, Any], from_ms: int, to_ms: int) -> tuple[float | int | None, int]:
             given = {"metrics": "playback_failure_fraction", "filter": json.dumps(filter_)}
-            asked = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
-            answer = await answering.answer(understood_question(asked, lambda _: Customers(), FROM_MS))
+            found = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
+            answer = await answering.answer(understood_question(found, lambda _: Customers(), FROM_MS))
             figure = answer.metrics["playback_failure_fraction"]  # type: ignore[union-attr]
             return figure.value, figure.n
 
@@ -153,3 +158,38 @@ async def test_an_hour_without_views_has_no_suspects_and_no_figure(installation:
     found = await suspected(installation, **{"from": str(FROM_MS + HOUR_MS), "to": str(FROM_MS + 2 * HOUR_MS)})
 
     assert (found.figure.value, found.figure.n, found.suspects) == (None, 0, [])
+
+
+async def test_who_asks_for_several_metrics_of_a_range_is_answered_as_if_each_were_asked_alone(
+    installation: Installation,
+) -> None:
+    metrics = ("rebuffer_fraction", "playback_failure_fraction", "startup_ms", "exit_before_start_fraction")
+    async with installation.answering() as answering:
+        one = Suspecting(answering)
+        together = [await one.suspects(asked(metric=metric)) for metric in metrics]
+        narrowed = await one.suspects(asked(filter='{"not": {"dimension": "asn", "in": ["3320"]}}'))
+        of_acme = await one.suspects(asked(customers=Customers(("acme",))))
+
+    for metric, found in zip(metrics, together, strict=True):
+        alone = await suspected(installation, metric=metric)
+        assert (found.figure, found.usual, found.suspects) == (alone.figure, alone.usual, alone.suspects)
+    # What is kept of one question is of no other one's views.
+    assert narrowed.suspects == []
+    assert 0 < of_acme.read.views < together[1].read.views
+
+
+async def test_views_that_finish_between_two_questions_are_in_the_second_answer(
+    postgres: Server, tmp_path: Path
+) -> None:
+    with installed(postgres, tmp_path) as made:
+        made.in_warehouse([viewed(number) for number in range(NOW, NOW + 200)])
+        made.in_postgres([viewed(number) for number in range(100)])
+        made.settle(FROM_MS // HOUR_MS)
+        async with made.answering() as answering:
+            suspecting = Suspecting(answering)
+            before = await suspecting.suspects(asked())
+            made.in_postgres([viewed(number) for number in range(150)])
+            made.settle(FROM_MS // HOUR_MS)
+            after = await suspecting.suspects(asked())
+
+    assert (before.figure.n, after.figure.n) == (100, 150)
