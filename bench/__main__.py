@@ -8,9 +8,9 @@ import argparse
 import subprocess
 import sys
 
-from bench import report
-from bench.parts import PARTS
-from bench.results import kept, table
+from bench.report import documents
+from bench.report.parts import PARTS
+from bench.report.results import kept, table
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     failed = [
         name for name in names if subprocess.run([sys.executable, "-m", *PARTS[name]], check=False).returncode != 0
     ]
-    report.main()
+    documents.main()
     print("\n".join(["", *table([part for name in names for part in kept(name)])]))
     if failed:
         print(f"failed, figures are of an earlier run: {', '.join(failed)}", file=sys.stderr)

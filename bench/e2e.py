@@ -27,7 +27,7 @@ from typing import Any, Final
 import psycopg
 from confluent_kafka import Consumer
 
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
 from deploy.demo import accounts
 from deploy.demo.comparing.compare import nearest_rank
 from deploy.demo.services import DemoServices

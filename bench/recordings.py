@@ -20,7 +20,7 @@ import aiohttp
 from confluent_kafka import Producer
 
 from bench.collector.client import cpu_seconds
-from bench.results import Compared, Part, against, keep, table
+from bench.report.results import Compared, Part, against, keep, table
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child, ProcessDied, wait_until

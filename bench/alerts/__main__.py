@@ -20,7 +20,7 @@ from numpy.random import default_rng
 
 from bench.alerts.detectors import REBUFFERING, RULES, Detector, Ewma, FixedThreshold, Playhead
 from bench.alerts.traffic import T0, Calendar, Incident, Kind, buckets
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
 from deploy.demo.comparing.compare import nearest_rank
 from shared.schemas.live import BUCKET_MS
 

@@ -17,8 +17,8 @@ from bench.collector.client import cpu_seconds, requests, send, wait_for_port
 from bench.collector.figures import Measured, part, summary
 from bench.collector.servers import ALL, Server
 from bench.collector.stored import create, records_in
-from bench.peers_setup import PeerMissing
-from bench.results import keep, table
+from bench.peers.setup import PeerMissing
+from bench.report.results import keep, table
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child

@@ -24,7 +24,7 @@ from bench.collector.attacker import ADDRESS, CONNECTIONS, KEY
 from bench.collector.client import cpu_seconds, requests, wait_for_port
 from bench.collector.servers import ALL
 from bench.collector.stored import keys_in
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child

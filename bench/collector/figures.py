@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.collector.servers import ALL, LINGER_MS
-from bench.results import Compared, Part, against
+from bench.report.results import Compared, Part, against
 
 COMMAND: Final = "python -m bench.collector"
 #: (what, ours, theirs, beacons a POST, the most that ours may cost of theirs), CPU a request.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.peers_setup import go_collector, rust_collector
+from bench.peers.setup import go_collector, rust_collector
 from deploy.local.ports import free_port
 from shared.topics import BEACONS
 

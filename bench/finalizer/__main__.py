@@ -23,7 +23,7 @@ import pydantic
 
 from bench.finalizer import batches, landing, queries, reprocessing
 from bench.finalizer.timing import Wrong
-from bench.results import Part, keep, table
+from bench.report.results import Part, keep, table
 from deploy.local.paths import SPARK_JARS
 from deploy.local.postgres import Postgres
 from services.finalizer.settings import FinalizerSettings

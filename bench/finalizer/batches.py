@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.finalizer import checks, inputs
 from bench.finalizer.timing import Took, best, head, print_rounds, row, took
-from bench.results import Part, against
+from bench.report.results import Part, against
 from services.finalizer.driver import rebuilding_of
 from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings

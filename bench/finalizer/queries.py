@@ -10,7 +10,7 @@ import psycopg
 
 from bench.finalizer import inputs
 from bench.finalizer.timing import expect
-from bench.results import Compared, Part
+from bench.report.results import Compared, Part
 from services.finalizer.serving.migrate import migrate
 from services.query.answering import Answering
 from services.query.core.answer import Breakdown

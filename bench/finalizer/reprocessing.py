@@ -5,7 +5,7 @@ from pyspark.sql import functions as sf
 
 from bench.finalizer import inputs, sql_fold
 from bench.finalizer.timing import ROUNDS, best, cost_ratio, expect, head, print_rounds, row, took
-from bench.results import Part, against
+from bench.report.results import Part, against
 from services.finalizer.jobs import reprocess
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import latest_per_view, parse

@@ -22,7 +22,7 @@ from typing import Final
 
 from bench.fold.inputs import INPUTS
 from bench.fold.run import Folded
-from bench.results import Compared, Part, keep
+from bench.report.results import Compared, Part, keep
 from deploy.local.paths import ROOT
 
 #: Beacons a CPU-second in the core, of the build that images run.

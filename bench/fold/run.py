@@ -49,7 +49,7 @@ def folded(inputs: Sequence[Input]) -> Folded:
     ]
     run = _Run()
     # As a slot does.
-    garbage.look_seldom(garbage.SLOT_OBJECTS_MAX)
+    garbage.look_seldom(garbage.FOLD_OBJECTS_MAX)
     began = time.process_time()
     for first in range(0, len(records), COMMIT_RECORDS):
         run.fold(records[first : first + COMMIT_RECORDS])

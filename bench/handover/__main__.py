@@ -16,7 +16,7 @@ from bench.handover.beside import WAYS, Load, Went, hand_over, open_views
 from bench.handover.groups import COMMIT_MS, SESSION_MS, SYSTEMS
 from bench.handover.takeover import SIZES, NotWhole, Took, measure
 from bench.processor.topics_of_runs import TopicsOfRuns
-from bench.results import Compared, Part, against, keep, table
+from bench.report.results import Compared, Part, against, keep, table
 from deploy.local.broker import Broker
 
 PARTS: Final = ("takeover", "beside")

@@ -8,7 +8,7 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from bench.peers_setup import kafka_streams
+from bench.peers.setup import kafka_streams
 from deploy.local.process import Child
 
 COMMIT_MS: Final = 100

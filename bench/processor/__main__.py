@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench import peers_setup, results
+from bench.peers import setup as peers_setup
 from bench.processor import report
 from bench.processor.beacons import Loaded, load
 from bench.processor.captured import load_captured
@@ -25,6 +25,7 @@ from bench.processor.check import check, count_committed
 from bench.processor.measure import Figures, topic_bytes, watch
 from bench.processor.systems import ALL, FINISH_CLEAN_MS, Peers, Run, System
 from bench.processor.topics_of_runs import PARTITIONS, TopicsOfRuns
+from bench.report import results
 from deploy.local.broker import Broker
 from deploy.local.process import Child, wait_until
 

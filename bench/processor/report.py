@@ -9,7 +9,7 @@ import msgspec
 from bench.processor.beacons import Loaded
 from bench.processor.measure import Figures
 from bench.processor.systems import ALL, SETTINGS, System
-from bench.results import Compared, Part, against
+from bench.report.results import Compared, Part, against
 
 COMMAND: Final = "python -m bench.processor"
 _MIB: Final = 1024 * 1024

@@ -70,7 +70,7 @@ def main() -> int:
     Counts.committed = committed  # type: ignore[method-assign, assignment]
     plan = Plan(settings, application(given.fold, given.name))
     replica = Replica(plan, Patience(), lambda: None)
-    garbage.look_seldom(garbage.SLOT_OBJECTS_MAX)
+    garbage.look_seldom(garbage.FOLD_OBJECTS_MAX)
     sys.setswitchinterval(SWITCH_SECONDS)
     structlog.get_logger(__name__).info("started", compiled=BUILD.is_compiled, build=BUILD.reason)
     is_clean = replica.run(stop)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from bench.query.inputs import DAYS, generate
 from bench.query.postgres import PostgresTable
 from bench.query.questions import LAST_MS, Asked, all_questions
-from bench.results import HOME, Compared, Part, keep, table
+from bench.report.results import HOME, Compared, Part, keep, table
 from deploy.demo.comparing.compare import nearest_rank
 from services.query.answering import Answering
 from services.query.core.answer import Answer, Breakdown, Timeseries

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bench.query.__main__ import NothingHot
 from bench.query.inputs import CUSTOMERS, DAY_MS, FIRST_DAY, LANDED, SORTED, append, rows_of
-from bench.results import HOME, Compared, Part, keep, table
+from bench.report.results import HOME, Compared, Part, keep, table
 from deploy.demo.comparing.compare import nearest_rank
 from services.query.answering import Answering
 from services.query.core.answer import Breakdown

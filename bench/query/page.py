@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from bench.query.inputs import DAYS, generate
 from bench.query.installation import page_over
 from bench.query.questions import LAST_MS
-from bench.results import HOME, Compared, Part, keep, table
+from bench.report.results import HOME, Compared, Part, keep, table
 from deploy.demo.comparing.compare import nearest_rank
 
 ANSWERED_MS_MAX: Final = 100.0

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from bench.results import HOME, Part, keep
+from bench.report.results import HOME, Part, keep
 from bench.scale import model
 from bench.scale.group import Settled
 from bench.scale.phases import PHASES, Given, Measured, group

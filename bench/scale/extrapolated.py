@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from bench.figures import BROKER, FULL, RATE, Results
+from bench.report.figures import BROKER, FULL, RATE, Results
 from bench.scale.host import profile
 from bench.scale.model import (
     BROKER_TERMS,

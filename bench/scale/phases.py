@@ -13,11 +13,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.open_views import DAY_MS, beacon
 from bench.scale.group import Members, Settled
 from bench.scale.host import profile
 from bench.scale.model import Point
 from bench.scale.running import Fleet, cores_of
+from bench.state.open_views import DAY_MS, beacon
 from deploy.local.broker import Broker
 from deploy.local.process import wait_until
 from services.processor.catalogue import APPLICATIONS

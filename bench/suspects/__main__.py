@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
 from bench.suspects import peers
 from bench.suspects.incidents import DETECTABLE_NATS, SHARES, STRENGTHS, Case, case
 from bench.suspects.world import DIMENSIONS, World, counted

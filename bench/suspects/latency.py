@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bench.query.__main__ import NothingHot
 from bench.query.inputs import DAYS, FIRST_DAY, generate
-from bench.results import HOME, Compared, Part, keep, table
+from bench.report.results import HOME, Compared, Part, keep, table
 from deploy.demo.comparing.compare import nearest_rank
 from services.query.answering import Answering
 from services.query.core.calendar import DAY_MS

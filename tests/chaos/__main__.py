@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from bench import results
+from bench.report import results
 from tests.chaos.production.network import CannotRun
 from tests.chaos.production.run import FAULTS_PER_HOUR, production
 from tests.chaos.run import Options, laptop, run

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import results
+from bench.report import results
 
 
 class Result(Protocol):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import results
+from bench.report import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared.settings import Settings

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.results import Part, keep
+from bench.report.results import Part, keep
 from deploy.demo.__main__ import NotOurs, Play, demo_folder, drive
 from deploy.demo.comparing.watch import Verdict
 from deploy.demo.display import Display

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench import capacity, report, results
-from bench.figures import FULL, RATE, STREAMS_FULL
-from bench.results import FOLDER, Part, adopt, keep, read
+from bench.report import capacity, documents, results
+from bench.report.figures import FULL, RATE, STREAMS_FULL
+from bench.report.results import FOLDER, Part, adopt, keep, read
 
 
-@pytest.mark.parametrize("file", sorted(report.written()), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted(documents.written()), ids=lambda file: file.name)
 def test_a_document_has_the_figures_of_the_result_files(file: Path) -> None:
-    assert file.read_text() == report.written()[file], "run `python -m bench.report`"
+    assert file.read_text() == documents.written()[file], "run `python -m bench.report`"
 
 
 def test_every_result_is_shown_and_dated() -> None:
-    shown = "".join(file.read_text() for file in report.written())
+    shown = "".join(file.read_text() for file in documents.written())
     for file in FOLDER.glob("*.json"):
         part = read(file)
         assert part.name == file.stem

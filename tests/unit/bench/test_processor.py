@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench.chart import Bar, bars
 from bench.processor import reduced, slot
 from bench.processor.beacons import BEACONS_A_VIEW, Truth, View, make_views, turns
 from bench.processor.check import Checked, compare
+from bench.report.chart import Bar, bars
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver, Weather
 from shared.topics import BEACONS

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import results
 from bench.finalizer.timing import Took, Wrong, best, cost_ratio, expect
-from bench.results import Part, against, keep, kept
+from bench.report import results
+from bench.report.results import Part, against, keep, kept
 
 
 def _part(name: str) -> Part:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.figures import FULL, Results
-from bench.results import Part
+from bench.report.figures import FULL, Results
+from bench.report.results import Part
 from bench.scale.extrapolated import protocol, table
 from bench.scale.model import BROKER_TERMS, Point, broker_terms, error, fitted, slot_terms
 from bench.scale.running import spent

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import capacity
-from bench.results import FOLDER, read
+from bench.report import capacity
+from bench.report.results import FOLDER, read
 from deploy.kubernetes.manifests import OVERLAYS
 from deploy.local.paths import ROOT
 from shared.topics import BEACONS, PROFILES

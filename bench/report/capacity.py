@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from bench.figures import BROKER, FULL, INTAKE, RATE, RSS, STREAMS, STREAMS_FULL, Results
-from bench.results import Part
+from bench.report.figures import BROKER, FULL, INTAKE, RATE, RSS, STREAMS, STREAMS_FULL, Results
+from bench.report.results import Part
 
 #: What the load test's players send in a POST.
 _LOAD_TEST_BATCH: Final = 2.8
@@ -100,7 +100,7 @@ def views(results: Results) -> list[str]:
         (
             "| slot's memory, a million open views on 64 partitions |"
             f" {memory.cell('restored from the changelog', 1)} MiB at most after a restore,"
-            f" {memory.cell('a backlog', 1)} MiB while it folds a backlog | `.venv/bin/python -m bench.memory` |"
+            f" {memory.cell('a backlog', 1)} MiB while it folds a backlog | `.venv/bin/python -m bench.state.memory` |"
         ),
     ]
 

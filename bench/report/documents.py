@@ -1,4 +1,4 @@
-"""Writes every figure of the documents from the result files: `python -m bench.report`.
+"""Every figure of the documents, written from the result files by `python -m bench.report`.
 
 Copies what the benchmarks wrote on this machine to `bench/results`, then writes bench/README.md, its chart, and the blocks
 between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, docs/results.md, docs/capacity.md, docs/growing.md
@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench import capacity, figures
-from bench.chart import Bar, bars
-from bench.parts import PARTS
-from bench.results import FOLDER, Part, adopt, kept, read, table
+from bench.report import capacity, figures
+from bench.report.chart import Bar, bars
+from bench.report.parts import PARTS
+from bench.report.results import FOLDER, Part, adopt, kept, read, table
 from bench.scale import extrapolated
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 #: The documents that have blocks of figures.
 DOCUMENTS: Final = ("README.md", "docs/results.md", "docs/capacity.md", "docs/growing.md", "docs/alerts.md")
 _CHART: Final = "processor.svg"
@@ -98,7 +98,3 @@ def _chart(processor: Part) -> str:
         for title, commit, rate in rows
     ]
     return bars("Beacons per CPU-second of the processor, exactly once", sorted(found, key=lambda bar: -bar.value))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

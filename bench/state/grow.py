@@ -1,4 +1,4 @@
-"""Growing the partitions of open views under load: `python -m bench.grow [--views N] [--rate R]`.
+"""Growing the partitions of open views under load: `python -m bench.state.grow [--views N] [--rate R]`.
 
 Fills the changelog with open views, and a slot works them while beacons come. `deploy.topics grow` copies their state, the slot is
 stopped when it says so, and one starts with twice the partitions when it is done; the producer goes on by the former number all the
@@ -18,8 +18,8 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.open_views import FOLDED, Slot, create, fill, folded, produce, wait
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
+from bench.state.open_views import FOLDED, Slot, create, fill, folded, produce, wait
 from deploy.local.broker import Broker
 from services.processor.applications.video_views.stores import VIEWS
 from services.processor.catalogue import APPLICATIONS
@@ -40,7 +40,7 @@ class Wrong(RuntimeError):
 
 def main() -> int:
     """1 when a view or a beacon is missing, doubled or elsewhere."""
-    parser = argparse.ArgumentParser(prog="python -m bench.grow", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.state.grow", description=__doc__)
     parser.add_argument("--views", type=int, default=1_000_000)
     parser.add_argument("--rate", type=int, default=500, help="beacons a second")
     parser.add_argument("--seconds", type=float, default=120.0, help="of load")
@@ -180,7 +180,7 @@ def _keep(given: argparse.Namespace, times: dict[str, float]) -> None:
     result = Part(
         name="grow",
         title="Growing: twice as many partitions of open views under load",
-        command=f"python -m bench.grow --views {given.views} --rate {given.rate}",
+        command=f"python -m bench.state.grow --views {given.views} --rate {given.rate}",
         checked="each view in its partition alone and open, each beacon counted once: 0 lost, doubled or split",
         compared=[
             Compared(

@@ -1,4 +1,4 @@
-"""Cold start and catch-up of one slot with many open views: `python -m bench.recover [--views N] [--minutes M] [--rate R]`.
+"""Cold start and catch-up of one slot with many open views: `python -m bench.state.recover [--views N] [--minutes M] [--rate R]`.
 
 Fills the changelog with open views; a slot with an empty disk restores them all (cold start). It is killed, the beacons of an
 outage are appended to the topic, and the slot starts again and processes them (catch-up). Checked before any figure: every view is
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bench.open_views import Slot, create, fill, folded, produce, wait
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
+from bench.state.open_views import Slot, create, fill, folded, produce, wait
 from deploy.local.broker import Broker
 from shared import topics
 
@@ -25,7 +25,7 @@ CATCH_UP_GOAL: Final = 1.0
 
 def main() -> int:
     """1 when a view or a beacon is missing."""
-    parser = argparse.ArgumentParser(prog="python -m bench.recover", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.state.recover", description=__doc__)
     parser.add_argument("--views", type=int, default=1_000_000)
     parser.add_argument("--minutes", type=float, default=10.0, help="of outage")
     parser.add_argument("--rate", type=int, default=5_000, help="beacons a second meanwhile")
@@ -58,7 +58,7 @@ def _run(broker: Broker, slot: Slot, given: argparse.Namespace) -> int:
     result = Part(
         name="recover",
         title="Recovering: a slot from its changelog alone, and after an outage",
-        command="python -m bench.recover",
+        command="python -m bench.state.recover",
         checked="every view open, every beacon folded: 0 missing",
         compared=[
             Compared(f"cold start with {views:,} open views", f"{cold_seconds:.1f} s"),

@@ -1,4 +1,4 @@
-"""How soon a changed alert rule is in force: `python -m bench.alert_rules [--rules N]`.
+"""How soon a changed alert rule is in force: `python -m bench.alerts.rules [--rules N]`.
 
 Postgres, a broker, `services.notifications` and one slot of `alerts` are processes of their own. Customers are bad all the time, in
 ten buckets of topic `live` a second. Then each gets a rule as the API adds it, one after the other; the rule is in force once the
@@ -20,8 +20,8 @@ from typing import Any, Final
 import psycopg
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.open_views import Slot, create
-from bench.results import Compared, Part, keep
+from bench.report.results import Compared, Part, keep
+from bench.state.open_views import Slot, create
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child, wait_until
@@ -52,7 +52,7 @@ _COUNTS: Final = (
 
 def main() -> int:
     """1 when a rule opens no incident, or more than one."""
-    parser = argparse.ArgumentParser(prog="python -m bench.alert_rules", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.alerts.rules", description=__doc__)
     parser.add_argument("--rules", type=int, default=100)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="alert-rules") as name:
@@ -173,7 +173,7 @@ def _keep(seconds: list[float]) -> None:
         Part(
             name="alert-rules",
             title="Alert rules: how soon a change is in force",
-            command=f"python -m bench.alert_rules --rules {len(seconds)}",
+            command=f"python -m bench.alerts.rules --rules {len(seconds)}",
             checked="each rule has opened one incident of its customer",
             compared=[
                 Compared("a rule that was saved is in force, median", f"{median:.2f} s"),

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
-HOME: Final = Path(__file__).parents[1] / ".local" / "bench"
+HOME: Final = Path(__file__).parents[2] / ".local" / "bench"
 #: The committed result files.
-FOLDER: Final = Path(__file__).parent / "results"
+FOLDER: Final = Path(__file__).parents[1] / "results"
 
 
 class Compared(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bench.results import Compared, Part
+from bench.report.results import Compared, Part
 
 Results = Mapping[str, Part]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench.results import HOME
+from bench.report.results import HOME
 
-_PEERS: Final = Path(__file__).parent / "peers"
+_PEERS: Final = Path(__file__).parent
 _SECONDS_MAX: Final = 900.0
 
 

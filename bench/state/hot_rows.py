@@ -1,4 +1,4 @@
-"""Hot rows of many finished views: `python -m bench.hot_rows [--rate R] [--seconds S]`.
+"""Hot rows of many finished views: `python -m bench.state.hot_rows [--rate R] [--seconds S]`.
 
 A steady rate of finished views is committed to topic `views` in transactions of 100 ms; one process of `serving` lands them, with
 broker and Postgres on the same machine. A view can be seen when the position behind its record is committed in Postgres, because
@@ -22,7 +22,7 @@ from confluent_kafka import Producer
 
 from bench.collector.client import cpu_seconds
 from bench.finalizer.inputs import A_VIEW
-from bench.results import Compared, Part, keep, table
+from bench.report.results import Compared, Part, keep, table
 from deploy.demo.comparing.compare import nearest_rank
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
@@ -93,7 +93,7 @@ class Looking:
 
 def main() -> int:
     """1 when a view is missing, doubled or wrong."""
-    parser = argparse.ArgumentParser(prog="python -m bench.hot_rows", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.state.hot_rows", description=__doc__)
     parser.add_argument("--rate", type=int, default=2_000, help="finished views a second")
     parser.add_argument("--seconds", type=int, default=60)
     given = parser.parse_args()
@@ -212,7 +212,7 @@ def _part(waits_ms: list[int], rate: float, per_cpu_second: float, given: argpar
     return Part(
         name="hot-rows",
         title="Hot rows: from topic `views` to the page's tables",
-        command="python -m bench.hot_rows",
+        command="python -m bench.state.hot_rows",
         checked="rows, views and watch time of the sums are those of what was sent: missing, doubled or wrong 0",
         compared=[
             Compared(

@@ -1,4 +1,4 @@
-"""How long a slot of `users` needs to restore its table: `python -m bench.users_restart [--users N] [--changed N]`.
+"""How long a slot of `users` needs to restore its table: `python -m bench.state.users_restart [--users N] [--changed N]`.
 
 Fills the changelog with users and their claims, as slots would have left them. A slot with an empty disk restores all of it (cold);
 then users are changed over the REST API, and the slot is killed and started again on its disk (restart). Each time is from the
@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench import results
+from bench.report import results
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child
@@ -126,7 +126,7 @@ class Slot:
 
 def main() -> int:
     """Runs, prints and stores the figures. 1 when an answer is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m bench.users_restart", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.state.users_restart", description=__doc__)
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, default=2_000, help="over the REST API, before the restart")
     given = parser.parse_args()
@@ -172,7 +172,7 @@ def _measure(slot: Slot, users: int, changed: int) -> None:
         results.Part(
             name="users_restart",
             title=f"Restart of a slot with {users:,} users",
-            command=f"python -m bench.users_restart --users {users} --changed {changed}",
+            command=f"python -m bench.state.users_restart --users {users} --changed {changed}",
             checked=f"every user stands; of {ASKED:,} chosen at random, each is answered as it was last changed",
             compared=compared,
             lines=[f"{changed:,} users are changed over the REST API before the restart."],

@@ -1,4 +1,4 @@
-"""The memory of one slot with many partitions and open views: `python -m bench.memory [--views N] [--backlog N]`.
+"""The memory of one slot with many partitions and open views: `python -m bench.state.memory [--views N] [--backlog N]`.
 
 Fills the changelog with open views, as a slot would have left them. A slot with default limits and an empty disk restores them all.
 Then it starts again and processes a backlog of one beacon for each of some views: by then its caches are full. Checked before any
@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench.open_views import Slot, create, fill, folded, produce, wait
-from bench.results import Compared, Part, keep
+from bench.report.results import Compared, Part, keep
+from bench.state.open_views import Slot, create, fill, folded, produce, wait
 from deploy.local.broker import Broker
 from shared import topics
 
@@ -27,7 +27,7 @@ STOP_SECONDS_MAX: Final = 120.0
 
 def main() -> int:
     """Runs the phases; prints a table. 1 when the goal is missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.state.memory", description=__doc__)
     parser.add_argument("--views", type=int, default=1_000_000)
     parser.add_argument("--backlog", type=int, default=200_000, help="beacons that wait, of as many views")
     given = parser.parse_args()
@@ -73,9 +73,9 @@ def _run(broker: Broker, slot: Slot, views: int, backlog: int) -> int:
             "|---|---|",
             *phases,
         ]
-        keep(_part("memory", "Memory of a slot", "python -m bench.memory", [goal], lines))
+        keep(_part("memory", "Memory of a slot", "python -m bench.state.memory", [goal], lines))
     else:
-        command = f"python -m bench.memory --views {views} --backlog {backlog}"
+        command = f"python -m bench.state.memory --views {views} --backlog {backlog}"
         sizes = [
             f"| in the changelog, after compaction, uncompressed | {row_bytes:,} |",
             f"| on the slot's disk | {on_disk:,.0f} |",

@@ -1,4 +1,4 @@
-"""The size of a view on disk: `python -m bench.sizes [--folder .local/loadtest]`, after `make loadtest` or `make demo`.
+"""The size of a view on disk: `python -m bench.state.sizes [--folder .local/loadtest]`, after `make loadtest` or `make demo`.
 
 Reads the files of that run: the brokers' segments on disk (compressed, one copy, the changelog before compaction) and the present
 files of the warehouse's tables. The views are in the players' real formats; whether all are there and right was checked by the run
@@ -13,7 +13,7 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from bench.results import Part, keep
+from bench.report.results import Part, keep
 from deploy.demo.comparing.observe import read_truths
 from deploy.local.paths import LOCAL
 from shared import topics
@@ -51,7 +51,7 @@ def _files(table: Path) -> int:
 
 def main() -> int:
     """1 when the run is not over, or the folder holds no run."""
-    parser = argparse.ArgumentParser(prog="python -m bench.sizes", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.state.sizes", description=__doc__)
     parser.add_argument("--folder", type=Path, default=LOCAL / "loadtest", help="of a run that is over")
     folder: Path = parser.parse_args().folder
     truth = read_truths([folder / "truth.json"])
@@ -70,7 +70,7 @@ def main() -> int:
         Part(
             name="sizes",
             title="What a load test leaves on disk",
-            command="python -m bench.sizes",
+            command="python -m bench.state.sizes",
             checked="the run is over and all its views are known",
             compared=[],
             lines=[

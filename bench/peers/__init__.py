@@ -1,0 +1,1 @@
+"""Other programs that the benchmarks measure beside Playhead."""
