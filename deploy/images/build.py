@@ -28,6 +28,7 @@ CONTEXT: Final = (
     "deploy/local/__init__.py",
     "deploy/local/paths.py",
     "deploy/topics.py",
+    "deploy/growing",
     "deploy/customers_table.py",
     "deploy/rights.py",
     "deploy/rights.sql",

@@ -5,6 +5,8 @@ import http.server
 import io
 import json
 import re
+import subprocess
+import sys
 import tarfile
 import threading
 import zipfile
@@ -97,6 +99,30 @@ def test_everything_that_the_dockerfile_copies_is_sent_and_no_secret_or_cache() 
     for line in re.findall(r"^COPY (?!--from)(.*)$", (ROOT / build.DOCKERFILE).read_text(), re.M):
         for path in line.split()[:-1]:
             assert path in sent or path == ".local/jars/spark/*.ja[r]"
+
+
+@pytest.mark.parametrize("tree", ["/opt/playhead/app/", "source/"])
+def test_what_an_image_has_of_deploy_imports_nothing_that_it_lacks(tmp_path: Path, tree: str) -> None:
+    names = []
+    for line in re.findall(r"^COPY (?!--from)(.*)$", (ROOT / build.DOCKERFILE).read_text(), re.M):
+        *paths, to = line.split()
+        for path in paths if to.startswith(tree) else ():
+            is_folder = (ROOT / path).is_dir()
+            there = tmp_path / to.removeprefix(tree) / ("" if is_folder else Path(path).name)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.symlink_to(ROOT / path)
+            files = (ROOT / path).glob("*.py") if is_folder else [ROOT / path]
+            modules = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files if file.suffix == ".py"]
+            names += [name.removesuffix(".__init__") for name in modules if name.startswith("deploy.")]
+    # Those of the compiler come from the other tree.
+    for package in {"services", "shared"} - {one.name for one in tmp_path.iterdir()}:
+        (tmp_path / package).symlink_to(ROOT / package)
+    assert len(names) > 2
+
+    program = f"import importlib\nfor name in {names}: importlib.import_module(name)"
+    run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr[-500:]
 
 
 def jar(path: Path, files: Mapping[str, str]) -> str:
