@@ -156,14 +156,12 @@ def main(build: Build = _UNASKED) -> int:
         verify_topics(settings, [*application.topics, PRESENCE])
         application.partitions(settings.profile)
     except (TopicsWrong, NotCoPartitioned) as error:
-        log.error("topics_wrong", error=str(error))
-        return 3
+        return _refused(log, "topics_wrong", error, 3)
     try:
         traces = tracing.start("processor", settings)
         plan, lookup_tls = _plan(settings, application, traces), _lookup_tls(settings)
     except (ObjectsWrong, SettingsError) as error:
-        log.error("settings_wrong", error=str(error))
-        return 2
+        return _refused(log, "settings_wrong", error, 2)
     replica = Replica(
         plan,
         Patience(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),
@@ -180,8 +178,7 @@ def main(build: Build = _UNASKED) -> int:
     try:
         _listen(admin, lookups)
     except OSError as error:
-        log.error("cannot_listen", error=str(error))
-        return 3
+        return _refused(log, "cannot_listen", error, 3)
     garbage.look_seldom(garbage.FOLD_OBJECTS_MAX)
     sys.setswitchinterval(SWITCH_SECONDS)
     log.info(
@@ -198,13 +195,20 @@ def main(build: Build = _UNASKED) -> int:
         admin.stop()
         if traces is not None:
             traces.close()
-    # The last line is the slot's own: what the dying clients and the takeovers that still work say comes before, or not at all.
-    logs.only(_LOGGER)
     return _exit_code(log, failure, is_clean=is_clean)
+
+
+def _refused(log: structlog.stdlib.BoundLogger, event: str, error: Exception, code: int) -> int:
+    """Says why the slot does not begin; the exit code."""
+    logs.only(_LOGGER)
+    log.error(event, error=str(error))
+    return code
 
 
 def _exit_code(log: structlog.stdlib.BoundLogger, failure: Exception | None, *, is_clean: bool) -> int:
     """Says how the slot ended; the exit code."""
+    # The last line is the slot's own: what the dying clients and the takeovers that still work say comes before, or not at all.
+    logs.only(_LOGGER)
     if failure is None:
         log.info("stopped", clean=is_clean)
         return 0 if is_clean else 1

@@ -39,11 +39,24 @@ def test_the_application_that_the_settings_name_is_made_from_the_environment(
     assert capsys.readouterr().err == "processor: made for test/0\n"
 
 
-#: A slot whose topics are there.
-SLOT = "from services.processor import program as slot; slot.verify_topics = lambda *_: None; slot.leave(slot.main())"
+#: A slot whose topics are as `wrong` says, and whose clients still log when it has ended.
+SLOT = """
+import logging, sys
+from services.processor import program as slot
+
+def verify(*_):
+    if len(sys.argv) > 1:
+        raise slot.TopicsWrong(sys.argv[1])
+
+slot.verify_topics = verify
+code = slot.main()
+logging.getLogger("librdkafka").error("connection refused")
+slot.leave(code)
+"""
 
 
-def test_a_slot_that_cannot_listen_says_so_in_its_last_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wrong", "event"), [((), "cannot_listen"), (("beacons is missing",), "topics_wrong")])
+def test_a_slot_that_cannot_begin_says_so_in_its_last_line(tmp_path: Path, wrong: tuple[str, ...], event: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = {
             "PROCESSOR_APPLICATION": "video_views",
@@ -53,14 +66,14 @@ def test_a_slot_that_cannot_listen_says_so_in_its_last_line(tmp_path: Path) -> N
             "PROCESSOR_ADMIN_HOST": "127.0.0.1",
             "PROCESSOR_ADMIN_PORT": str(taken.getsockname()[1]),
         }
-        command, out = [sys.executable, "-c", SLOT], subprocess.PIPE
+        command, out = [sys.executable, "-c", SLOT, *wrong], subprocess.PIPE
         ended = subprocess.run(
             command, env=os.environ | settings, stdout=out, stderr=subprocess.STDOUT, text=True, check=False
         )
     last = ended.stdout.splitlines()[-1]
     assert ended.returncode == 3, ended.stdout
-    assert "cannot_listen" in last
-    assert "already in use" in last
+    assert event in last
+    assert (wrong[0] if wrong else "already in use") in last
 
 
 def test_an_application_that_nobody_knows_is_refused(
