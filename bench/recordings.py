@@ -51,7 +51,7 @@ class Load(NamedTuple):
 
     @property
     def mb(self) -> float:
-        """Of all of them."""
+        """Megabytes of all of them."""
         return self.size_bytes * self.payloads / _MB
 
 

@@ -34,7 +34,7 @@ class Kept(msgspec.Struct):
         return statistics.median(figure(each) for each in self.results[name])
 
     def best(self, chosen: Callable[[System], bool]) -> str | None:
-        """Of the systems chosen, the one that does most beacons per CPU-second."""
+        """The system that does most beacons per CPU-second, of those chosen."""
         names = [name for name in self.results if chosen(ALL[name])]
         return max(names, key=lambda name: self.median(name, rate), default=None)
 

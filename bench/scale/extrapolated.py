@@ -225,7 +225,7 @@ def _recounts(results: Results) -> float:
 
 
 def _records(results: Results) -> float:
-    """Of the changelog, a beacon."""
+    """Records of the changelog, a beacon."""
     return float(results["processor"].cell(FULL, 7).split(",")[1].split()[0])
 
 
@@ -234,7 +234,7 @@ def _point() -> Point:
 
 
 def _factors(results: Results) -> tuple[dict[str, float], dict[str, float]]:
-    """Of each term, cores of the brokers and of the slots."""
+    """The cores of the brokers and of the slots, by term."""
     scale = results["scale"]
     broker = {term: scale.number(f"{term} |", 1) / 1e6 for term in BROKER_TERMS}
     return broker, {term: scale.number(f"{term} |", 2) / 1e6 for term in SLOT_TERMS}

@@ -110,7 +110,7 @@ class Fleet:
         return Used(broker, slots, beats, commits_a_second, waited / max(1, ran + waited))
 
     def _ran_and_waited(self) -> Schedule:
-        """Of the present threads of all slots."""
+        """The schedule of the present threads of all slots."""
         return {thread: times for pid in self.pids for thread, times in _schedule(pid)}
 
     def _cpu_and_beats(self) -> tuple[float, float, float]:
@@ -118,7 +118,7 @@ class Fleet:
         return broker, slots, end_of(self._broker, topics.PRESENCE.name, 0)
 
     def commits(self) -> float:
-        """Of all slots since their starts."""
+        """The commits of all slots since their starts."""
         with ThreadPoolExecutor(16) as threads:
             return sum(threads.map(_commits, self._ports))
 

@@ -32,7 +32,7 @@ class Size:
 
 
 def sizes(folder: Path) -> list[Size]:
-    """Of each place in a run's folder. Raises `FileNotFoundError` when there is no broker's data."""
+    """The size of each place in a run's folder. Raises `FileNotFoundError` when there is no broker's data."""
     data = folder / "broker" / "data"
     if not data.is_dir():
         raise FileNotFoundError(f"{folder} holds no run: `make loadtest` or `make demo` first")
@@ -45,7 +45,7 @@ def _segments(data: Path, topic: str) -> int:
 
 
 def _files(table: Path) -> int:
-    """Of the table's newest version; older files wait for their removal."""
+    """The number of files of the table's newest version; older files wait for their removal."""
     return sum(DeltaTable(table).get_add_actions(flatten=True).column("size_bytes").to_pylist())
 
 

@@ -113,7 +113,7 @@ class Suspecting:
     async def _figures(
         self, measured: Measured, side: Question, read: Read, sample: Sample, cohorts: Sequence[Filter]
     ) -> answers.Row:
-        """Of all views, those of the sample or not."""
+        """The figures of all views, whether they are in the sample or not."""
         if sample.rows is None:
             table = await self._answering.table(side, read, statements.figures(side, measured, cohorts))
         else:
@@ -123,7 +123,7 @@ class Suspecting:
 
 
 def _of_metric(rows: pa.Table, dimensions: int, measured: Measured, measures: Sequence[Measured]) -> pa.Table:
-    """Of rows with several metrics the dimensions, and one metric's events, exposure and base."""
+    """The dimensions of rows with several metrics, and one metric's events, exposure and base."""
     columns = statements.columns_of(measures)
     wanted = {"events": measured.events, "exposure": measured.exposure, "is_base": measured.base}
     values = {name: rows[name] for name in rows.column_names[:dimensions]}

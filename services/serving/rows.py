@@ -32,7 +32,7 @@ def row_of(value: bytes | None) -> Row | Reason:
 
 
 def newest(rows: Iterable[Row]) -> list[Row]:
-    """Of each view and day the row with the largest (generation, revision); of equal ones the last."""
+    """The row of each view and day with the largest (generation, revision); of equal ones the last."""
     latest: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = (row[_CUSTOMER], row[_VIEW], row[_DAY])

@@ -35,7 +35,7 @@ def message_of(value: bytes) -> Message | None:
 
 
 def _id_of(anomaly: ApiAnomaly) -> str:
-    """Of the row and its revision: the same however often it is read."""
+    """An id that follows from the row and its revision: the same however often it is read."""
     named = msgspec.json.encode(
         [
             *(anomaly.customer_id, anomaly.host, anomaly.method, anomaly.path),

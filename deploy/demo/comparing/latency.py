@@ -71,7 +71,7 @@ class LiveWaits:
         self._gauges[partition, customer_id][bucket_ms] = append_ms
 
     def waits_ms(self) -> list[int]:
-        """Of each beacon that a gauge of its own bucket, or else of a later one, has counted."""
+        """The waits of beacons, ms: of each that a gauge of its own bucket, or else of a later one, has counted."""
         found: list[int] = []
         for of, buckets in self._beacons.items():
             gauges = self._gauges.get(of, {})

@@ -16,7 +16,7 @@ class Crowd(Protocol):
 
     @property
     def seed(self) -> int:
-        """Of their stories."""
+        """The seed of their stories."""
 
     @property
     def summary(self) -> str:

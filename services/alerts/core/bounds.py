@@ -39,7 +39,7 @@ def shed(incidents: Collection[Incident]) -> None:
 
 
 def oldest(beyond: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Of slices that are beyond their rule since when, by rule, those that are so for longest, as far as there is room."""
+    """The slices that are beyond their rule for longest, as far as there is room: since when, by rule and slice."""
     entries = sorted((since, rule_id, name) for rule_id, slices in beyond.items() for name, since in slices.items())
     found: dict[str, dict[str, int]] = {}
     used = 0

@@ -35,7 +35,7 @@ class Open(msgspec.Struct, array_like=True):
 
 
 class Gathering(msgspec.Struct, array_like=True):
-    """Of one customer. Buckets by their begin, ms since 1970."""
+    """The buckets of one customer, by their begin, ms since 1970."""
 
     open: dict[int, Open] = {}
     #: Up to here buckets have closed.

@@ -76,7 +76,7 @@ class Metric:
         return sums[self.hits] / sums[self.of] if sums[self.of] else None
 
     def exposure(self, sums: Sequence[int], buckets: int) -> int:
-        """Of how many the hits are: viewers or views, or buckets of time."""
+        """The number that hits are counted among: viewers or views, or buckets of time."""
         return sums[self.of] if self.of >= 0 else buckets
 
 

@@ -141,7 +141,7 @@ class _Trial:
         )
 
     def _counted(self, documents: Mapping[str, str]) -> tuple[int, dict[str, list[int]]]:
-        """Of how many steps something is known, and counts by slice: of the whole, and of the slices that the rule judges."""
+        """The number of steps that are known, and counts by slice: of the whole, and of the slices that the rule judges."""
         found: dict[str, list[int]] = {}
         steps = 0
         for dimension, document in documents.items():

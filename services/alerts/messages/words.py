@@ -90,7 +90,7 @@ def text(
 
 
 def hit_of(event: AlertEvent) -> str:
-    """Of what those that are hit are a number."""
+    """The unit of those that are hit."""
     return _HIT.get(event.metric, "viewers")
 
 

@@ -36,7 +36,7 @@ class Behind(msgspec.Struct, frozen=True):
 
 
 class Partitions(msgspec.Struct, frozen=True):
-    """Of how many partitions figures have come, and which are behind."""
+    """The number of partitions whose figures have come, and the partitions that are behind."""
 
     heard: int
     behind: list[Behind]

@@ -104,7 +104,7 @@ def _refuse_swapped(spark: SparkSession, warehouse: str, days: tuple[int, int], 
 
 
 def _stored(spark: SparkSession, warehouse: str, days: tuple[int, int]) -> DataFrame:
-    """Of views that may be those folded again: when their first and last beacons came."""
+    """When the first and last beacons of views came that may be those folded again."""
     first, last = days
     views = read(spark, warehouse, tables.VIEWS).where(sf.col("day").between(first - _DAYS_STORED_BEFORE, last))
     return views.select(

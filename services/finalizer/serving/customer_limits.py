@@ -32,7 +32,7 @@ class CustomerLimits:
         self._is_default_written = False
 
     def members_max(self, customers: Collection[str]) -> Mapping[str, int]:
-        """Of these customers those with a number of their own."""
+        """Those of these customers that have a number of their own."""
         try:
             with psycopg.connect(
                 self._dsn,

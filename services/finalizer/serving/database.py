@@ -111,7 +111,7 @@ class Serving:
     def dirty_minutes(
         self, slices: Sequence[Slice], sets: Collection[str], *, views_min: int
     ) -> dict[Slice, list[int]]:
-        """Of these dirty slices those that are made of their minutes: what has changed, and the rollups have the rest.
+        """Those of these dirty slices that are made of their minutes: what has changed, and the rollups have the rest.
 
         Those that were published with other sets of dimensions than `sets` (their names), or with members added up, are not among
         them. None is, if all of them together have fewer than `views_min` views: counting these again costs less.
@@ -379,5 +379,5 @@ def _take_fence(connection: psycopg.Connection) -> int:
 
 
 def _first_line(error: psycopg.Error) -> str:
-    """Of libpq's message the part that says what is wrong. It names host and port, never the password."""
+    """The part of libpq's message that says what is wrong. It names host and port, never the password."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

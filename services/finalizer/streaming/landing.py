@@ -156,7 +156,7 @@ class Landing:
             self.bring_recent(views, summary.size_bytes)
 
     def bring_recent(self, views: DataFrame, size_bytes: int) -> None:
-        """Of these views, of so many bytes, those that the serving database may keep go there; of each the newest stays.
+        """Copies these views, of so many bytes, to the serving database as far as it may keep them. The newest row of each stays.
 
         The driver holds pieces of about `bytes_max`. May be repeated.
         """

@@ -92,7 +92,7 @@ class Rebuilding:
         return 0
 
     def _minutes_of(self, slices: Sequence[Slice]) -> dict[Slice, list[int]]:
-        """Of large slices the minutes that are counted again, where the others are still in table `rollups`."""
+        """The minutes of large slices that are counted again, where the others are still in table `rollups`."""
         names = ["+".join(names) for names in self._sets]
         found = self._serving.dirty_minutes(slices, names, views_min=self._minutes_views_min)
         if not self._minutes_days:

@@ -55,7 +55,7 @@ def parse(records: DataFrame, topic: RowTopic) -> DataFrame:
 
 
 def newest(rows: DataFrame, topic: RowTopic) -> DataFrame:
-    """Of rows without a reason the newest of each key. The order is total: of equal ones the later record wins."""
+    """The newest row of each key, of those without a reason. The order is total: of equal ones the later record wins."""
     order = [sf.col(name).desc() for name in (*topic.revised_by, "kafka_partition", "kafka_offset")]
     rank = sf.row_number().over(Window.partitionBy(*topic.key).orderBy(*order))
     return rows.where(sf.col("reason").isNull()).withColumn("rank", rank).where(sf.col("rank") == 1).drop("rank")

@@ -120,7 +120,7 @@ def rollup_end_ms() -> Column:
 
 
 def minute_of_hour() -> Column:
-    """Of a row with `hour` the minute in which its view counts, 0 to 59."""
+    """The minute in which the view of a row with `hour` counts, 0 to 59."""
     return (sf.floor(rollup_end_ms() / MINUTE_MS) - sf.col("hour") * (HOUR_MS // MINUTE_MS)).cast(IntegerType())
 
 

@@ -86,7 +86,7 @@ class Snapshot:
         return [file for file in self.files if file.may_have(question)]
 
     def removed_of(self, paths: Iterable[str]) -> pa.Table | None:
-        """Of these files the rows that are deleted; None where there are none."""
+        """The deleted rows of these files; None where there are none."""
         if self.removed is None:
             return None
         found = self.removed.filter(pc.is_in(self.removed["path"], pa.array(list(paths), pa.string())))

@@ -27,7 +27,7 @@ class LookupsRefused(RuntimeError):
 
 
 def view_path(customer_id: str, view_id: str) -> str:
-    """Of the lookup of one view. A standby's copy is better than nothing: the answer is marked as one."""
+    """The path of the lookup of one view. A standby's copy is better than nothing: the answer is marked as one."""
     return f"/views/{quote(customer_id, safe='')}/{quote(view_id, safe='')}?stale=allow"
 
 

@@ -55,7 +55,7 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Of the route and the operation."""
+        """The name of the route and of the operation."""
         words = [word.strip("{}") for word in self.path.split("/")[2:]]
         return "-".join([*([self.method] if self.method != "get" else []), *words])
 

@@ -59,7 +59,7 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
 
 
 def session_config(session_ms: int) -> dict[str, int]:
-    """Of a member of a group, as settings of the client: the silence that ends its session, and the time between its heartbeats."""
+    """The settings of a group's member: the silence that ends its session, and the time between its heartbeats."""
     return {"session.timeout.ms": session_ms, "heartbeat.interval.ms": max(100, session_ms // 5)}
 
 

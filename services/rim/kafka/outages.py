@@ -69,7 +69,7 @@ class Outages:
         outage.last_at, outage.error = now, error
 
     def quiet(self, now: float) -> list[Address]:
-        """Of which no connection has failed for a while: they may be back."""
+        """Those without a failed connection for a while: they may be back."""
         return [address for address, outage in self._open.items() if now - outage.last_at >= QUIET_SECONDS]
 
     def look(self, now: float, reached: Collection[Address]) -> None:

@@ -61,7 +61,7 @@ class Quad:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of each cohort: how much better it explains the change than chance (nats), and than chance and natural change do (nats)."""
+    """How much better each cohort explains the change than chance does, and than chance and natural change do, nats."""
 
     gain: Floats
     beyond: Floats

@@ -270,7 +270,7 @@ def _best(gain: Floats, most: int) -> list[int]:
 
 
 def _best_of_each(gain: Floats, groups: Indices, most: int) -> Indices:
-    """Of each group the places of its greatest gains, the greatest first; those without any are none."""
+    """The places of the greatest gains of each group, the greatest first; a gain of zero is none."""
     order = np.lexsort((-gain, groups))
     sorted_groups = groups[order]
     is_first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]]) if order.size else np.zeros(0, bool)

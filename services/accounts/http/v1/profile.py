@@ -120,7 +120,7 @@ class ProfileOperations:
         ]
 
     async def show(self, call: Call) -> OwnProfile:
-        """Of the asker."""
+        """The profile of who asks."""
         _check_person(call)
         found, principal = await self._profile.of(call.principal), call.principal
         return OwnProfile(
@@ -134,7 +134,7 @@ class ProfileOperations:
         )
 
     async def change(self, call: Call) -> Done:
-        """Of the asker."""
+        """Changes the profile of who asks."""
         _check_person(call)
         await self._profile.set_name(call.body.name, call.actor)
         return Done()

@@ -53,7 +53,7 @@ class Factors:
 
 
 async def factors_of(connection: psycopg.AsyncConnection, person_id: str) -> Factors | None:
-    """Of a person, locked: two logins with one code wait for each other."""
+    """A person's factors, locked: two logins with one code wait for each other."""
     async with connection.cursor(row_factory=class_row(Factors)) as cursor:
         return await (await cursor.execute(_FIND, (person_id,))).fetchone()
 

@@ -82,7 +82,7 @@ class Uploads:
 
     @property
     def bytes_max(self) -> int:
-        """Of one payload."""
+        """Bytes of one payload at the most."""
         return self._limits.payload_bytes_max
 
     async def receive(self, head: Head, content: StreamReader, address: str, charge: Charge) -> Uploaded:

@@ -33,7 +33,7 @@ _PAGE_NUMBERS: Final = _PAGE_BYTES * 8
 
 
 class WaitingPayloads:
-    """Of all sessions of a partition."""
+    """The payloads that wait for earlier ones, of all sessions of a partition."""
 
     def __init__(self, context: Context) -> None:
         self._payloads: Store[Payload] = context.store(WAITING)

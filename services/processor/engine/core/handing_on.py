@@ -10,7 +10,7 @@ from shared.partitioning import partition_of
 
 
 class HandingOn:
-    """Of one core. What is handed on arrives once: it is part of the transaction that commits the input's offset."""
+    """Records that one core hands on. Each arrives once: it is part of the transaction that commits the input's offset."""
 
     def __init__(self, application: Application, context: CoreContext, partitions: int) -> None:
         self._topics = {topic.name: topic for topic in application.inputs}

@@ -41,7 +41,7 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):
-    """Of a meta row in any format, which it is: this place it never leaves."""
+    """The format of a meta row: it has this place in every format."""
 
     next_offsets: Any
     clock_ms: Any

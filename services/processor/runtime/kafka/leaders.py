@@ -21,7 +21,7 @@ ANSWER_SECONDS_MAX: Final = 2.0
 
 
 class Leaders:
-    """Of some topics, asked for from a thread of its own. What it says is a hint: a leader may have changed since."""
+    """The leaders of some topics' partitions, as a thread of its own asks for them. A leader may have changed since."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

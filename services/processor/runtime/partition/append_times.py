@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class AppendTimes:
-    """Of one partition. A record stamped more than `lead_ms_max` ahead of the present is taken as appended now."""
+    """The append times of one partition. A record stamped more than `lead_ms_max` ahead of the present is taken as appended now."""
 
     def __init__(self, application: str, partition: int, lead_ms_max: int) -> None:
         self._application = application

@@ -136,7 +136,7 @@ class Working:
 
     @property
     def commit_number(self) -> int:
-        """Of the last commit taken in."""
+        """The number of the last commit that is taken in."""
         return self._core.committed.commit_number
 
     def add_status(self, status: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:

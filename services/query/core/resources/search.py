@@ -244,7 +244,7 @@ def _behind(search: Search, order: str) -> tuple[str, list[Any]]:
 
 
 def _name(asked: AskedViews) -> str:
-    """Of all that decides which rows there are and in which order."""
+    """A name for a search: it follows from all that decides which rows there are, and in which order."""
     same = msgspec.structs.replace(asked, cursor="", limit=1, format="", columns="")
     return hashlib.sha256(msgspec.json.encode(same)).hexdigest()[:16]
 

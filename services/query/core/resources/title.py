@@ -131,7 +131,7 @@ def understood_title(video: str, asked: AskedTitle, admit: Admit, now_ms: int, *
 
 
 def _step(within: Range) -> int:
-    """Of the curve: as fine as some hundred points allow."""
+    """The step of the curve, ms: as fine as some hundred points allow."""
     bucket = fitting(within)
     return WIDTHS_MS.get(bucket, DAY_MS)
 

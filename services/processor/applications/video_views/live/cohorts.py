@@ -87,7 +87,7 @@ class Cohorts:
     def figures_of(
         self, cohorts: Iterable[tuple[bytes, CohortRow]], bucket_ms: int
     ) -> Iterator[tuple[list[str] | None, tuple[int, ...]]]:
-        """Of each cohort its values (None: of other dimensions) and its figures in this bucket, as `FIELDS`."""
+        """Each cohort's values (None: of other dimensions) and its figures in this bucket, as `FIELDS`."""
         for entry, row in cohorts:
             figures = msgspec.structs.astuple(row)[2:]
             if row.bucket_ms != bucket_ms:

@@ -54,7 +54,7 @@ class Savepoint(msgspec.Struct, frozen=True):
 
 
 class _Format(msgspec.Struct, frozen=True):
-    """Of `savepoint.json` in any format."""
+    """The format of a `savepoint.json`, whichever it is."""
 
     format: int
     row_format: int

@@ -29,7 +29,7 @@ class Level(msgspec.Struct, array_like=True, gc=False):
 
 
 class Latest(msgspec.Struct, array_like=True, gc=False):
-    """Of the beacons that end the view so far, the one that the server's clock puts last."""
+    """The beacon that the server's clock puts last, of those that end the view so far."""
 
     server_ms: int
     recv_ms: int
