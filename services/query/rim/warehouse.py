@@ -115,7 +115,7 @@ class ViewsTable:
                     self._snapshot = self._read(self._table)
             except (TableNotFoundError, DeltaError, OSError) as error:
                 self._table = self._snapshot = None
-                is_new = isinstance(error, TableNotFoundError) and not self._was_there
+                is_new = isinstance(error, TableNotFoundError) and not self._was_there and self._is_empty()
                 raise (WarehouseNew if is_new else WarehouseAway)(type(error).__name__) from error
             self._was_there = True
             return self._snapshot
@@ -136,6 +136,15 @@ class ViewsTable:
             committed_ms=int(newest.get("timestamp", 0)),
             removed=removed_rows(table, self._path),
         )
+
+    def _is_empty(self) -> bool:
+        """Whether nothing was ever stored here; files without their log, or a folder that cannot be read, are another matter."""
+        try:
+            return all(one.name == "_delta_log" for one in self._folder.iterdir())
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
 
     def _path(self, path: str) -> str:
         return path_of(self._folder, path)

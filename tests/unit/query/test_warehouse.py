@@ -72,6 +72,24 @@ def test_a_warehouse_that_is_not_there_is_new_until_it_is(tmp_path: Path) -> Non
     assert DeltaTable(tmp_path / "views").version() == 0
 
 
+@pytest.mark.parametrize("lost", ["_delta_log", "_delta_log/00000000000000000000.json"])
+def test_files_whose_log_is_lost_are_away_and_not_new(tmp_path: Path, lost: str) -> None:
+    append(tmp_path, (10, 240, "acme"))
+    lost_path = tmp_path / "views" / lost
+    shutil.rmtree(lost_path) if lost_path.is_dir() else lost_path.unlink()
+
+    with pytest.raises(WarehouseAway) as found:
+        ViewsTable(tmp_path).snapshot()
+
+    assert not isinstance(found.value, WarehouseNew)
+
+
+def test_a_folder_that_the_finalizer_has_just_made_is_new(tmp_path: Path) -> None:
+    (tmp_path / "views" / "_delta_log").mkdir(parents=True)
+    with pytest.raises(WarehouseNew):
+        ViewsTable(tmp_path).snapshot()
+
+
 def test_a_table_whose_log_cannot_be_read_is_away_and_not_new(tmp_path: Path) -> None:
     append(tmp_path, (10, 240, "acme"))
     (log,) = (tmp_path / "views" / "_delta_log").glob("*.json")
