@@ -28,7 +28,7 @@ from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import Place
-from services.query.rim.warehouse import WarehouseAway
+from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
 from services.rim.http.openapi import Operation
@@ -138,7 +138,7 @@ class ViewRoutes:
         return sent(one_view.beacon_list(place.view_id, rows, given.limit))
 
     async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
-        """The newest row there is, its state, and where it was; `away` gets who did not answer."""
+        """The newest row there is, its state, and where it was; `away` gets who did not answer. Raises `WarehouseNew`."""
         known = None
         # Where nobody says that a view is closed, its row may still change.
         state: State = "finished"
@@ -158,7 +158,10 @@ class ViewRoutes:
         try:
             if (row := await self._single.landed(place)) is not None:
                 return row, state, "warehouse"
-        except WarehouseAway:
+        except WarehouseAway as error:
+            # Of a new installation the desk says so, unless somebody else is to blame.
+            if isinstance(error, WarehouseNew) and not away:
+                raise
             away.append("warehouse")
         return None
 

@@ -15,7 +15,7 @@ from services.query.http.app import Sources, make_app
 from services.query.http.views import as_csv
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import Place
-from services.query.rim.warehouse import WarehouseAway
+from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import PostgresAway
 from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, VIEWS_TOKEN
 from tests.unit.query.door import NotedLooks, Nowhere, door
@@ -154,6 +154,18 @@ async def test_what_did_not_answer_is_named_and_an_unknown_view_is_unknown_only_
         places.landed_row, places.open = WarehouseAway("test"), None
         assert (await get(client, "/v1/views/v?customer=globex"))[0] == 503
         assert len(audit.noted) == 1
+
+
+async def test_a_view_of_a_new_installation_is_not_known_because_none_is_stored_yet() -> None:
+    async with desk() as (client, places, _):
+        places.landed_row = WarehouseNew("test")
+        for path in ("/v1/views/v", "/v1/views/v/beacons"):
+            status, problem = await get(client, f"{path}?customer=globex")
+            assert (status, problem["type"]) == (503, "urn:playhead:problem:warehouse-new")
+        places.row = PostgresAway("test")
+        assert (await get(client, "/v1/views/v?customer=globex"))[1]["type"] == "urn:playhead:problem:postgres-away"
+        places.row = ROW
+        assert (await get(client, "/v1/views/v?customer=globex"))[1]["found_in"] == "hot_rows"
 
 
 async def test_another_organisations_view_does_not_exist_and_figures_open_none() -> None:
