@@ -11,7 +11,7 @@ import psycopg
 from services.alerts.store import incidents, rules, schema
 from services.alerts.store.rules import StoredRule
 from shared.schemas.alerts.event import AlertEvent, Suspect
-from shared.schemas.live_minute import LiveMinute
+from shared.schemas.live_minute import STEPS, LiveMinute, LiveSteps
 from tests.unit.alerts.events import EVIDENCE, event
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ CUSTOMER: Final = "acme"
 MINUTES: Final = 90
 #: Another test may have landed a day of minutes before.
 _LAND: Final = """
-    INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s)
+    INSERT INTO serving.{table} VALUES (%s, %s, %s, %s)
     ON CONFLICT (customer_id, dimension, minute) DO UPDATE SET document = excluded.document
 """
 #: Minutes before now in which a fifth of the viewers of fastly wait.
@@ -33,14 +33,16 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
     with psycopg.connect(dsn, autocommit=True) as connection:
         for back in range(1, MINUTES + 1):
             hits = 1_200 if back in BAD else 12
-            fastly = {"viewers_now": 6_000, "rebuffering_now": hits}
-            rows = {
-                "": LiveMinute(steps=12, values={"": {"viewers_now": 12_000, "rebuffering_now": hits}}),
-                "cdn": LiveMinute(values={"fastly": fastly, "akamai": {"viewers_now": 6_000}}),
+            figures = {
+                "": {"": {"viewers_now": 12_000, "rebuffering_now": hits}},
+                "cdn": {"fastly": {"viewers_now": 6_000, "rebuffering_now": hits}, "akamai": {"viewers_now": 6_000}},
             }
-            for dimension, document in rows.items():
-                row = (CUSTOMER, dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
-                connection.execute(_LAND, row)
+            for dimension, values in figures.items():
+                minute = LiveMinute(steps=0 if dimension else STEPS, values=values)
+                steps = LiveSteps(heard=[] if dimension else [1] * STEPS, values=_by_step(values))
+                for table, document in (("live_minutes", minute), ("live_steps", steps)):
+                    row = (CUSTOMER, dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
+                    connection.execute(_LAND.format(table=table).encode(), row)
     opened_ms = (now_ms // 60_000 - BAD.stop) * 60_000
     where = msgspec.structs.replace(EVIDENCE, slice={"cdn": "fastly"}, at_ms=opened_ms)
     opened = event(
@@ -49,6 +51,12 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
     )  # fmt: skip
     _apart(_land(dsn, opened))
     return opened
+
+
+def _by_step(values: dict[str, dict[str, int]]) -> dict[str, dict[str, list[int]]]:
+    return {
+        value: {field: [total // STEPS] * STEPS for field, total in fields.items()} for value, fields in values.items()
+    }
 
 
 def _apart(work: Coroutine[Any, Any, T]) -> T:

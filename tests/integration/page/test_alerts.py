@@ -108,6 +108,8 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     page = seen.page
     page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
     expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
+    # By 5 s: a mean by minute would hide the worst of a short incident.
+    expect(page.locator("#course .plot").first).to_have_attribute("aria-label", re.compile("by 5 s"))
     expect(page.locator("#suspects li").first).to_contain_text("CDN fastly: 97.0% of the excess, 50.0% of viewers")
     expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
     begin, end = seen.range("/v1/overall")

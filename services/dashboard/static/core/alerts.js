@@ -188,12 +188,20 @@ const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
 /** What is drawn below a metric: of how many it is. @param {string} metric */
 const besideOf = (metric) => (metricOf(metric).dimensions ? "received" : "viewers_now");
 
-/** The parameters of `/v1/live/history` that draw a slice of an incident, by minute. @param {any} incident @param {Record<string, string>} slice @param {number} now_ms @param {string[]} order */
+const MINUTE_MS = 60_000;
+/** Live figures of each 5 s are kept for a day, and one answer has so many of them. */
+const STEP_MS = 5_000;
+const STEPS_KEPT_MS = 20 * 60 * MINUTE_MS;
+const STEPS_MAX = 1_000;
+
+/** The parameters of `/v1/live/history` that draw a slice of an incident: a short one by 5 s, in which it shows its worst, as long as these are kept. @param {any} incident @param {Record<string, string>} slice @param {number} now_ms @param {string[]} order */
 export function historyOf(incident, slice, now_ms, order) {
   const { from_ms, to_ms } = aroundOf(incident, now_ms);
   const fields = [...new Set([...FIELDS[incident.event.metric].filter(Boolean), besideOf(incident.event.metric)])];
   const names = Object.keys(slice).sort((a, b) => order.indexOf(a) - order.indexOf(b));
-  const step_ms = Math.max(1, Math.ceil((to_ms - from_ms) / 60_000 / 1_000)) * 60_000;
+  // What is received and rejected is counted by minute alone.
+  const isShort = (to_ms - from_ms) / STEP_MS <= STEPS_MAX && now_ms - from_ms <= STEPS_KEPT_MS && !metricOf(incident.event.metric).dimensions;
+  const step_ms = isShort ? STEP_MS : Math.max(1, Math.ceil((to_ms - from_ms) / MINUTE_MS / STEPS_MAX)) * MINUTE_MS;
   return {
     parameters: { customer: incident.customer, from_ms, until_ms: Math.max(to_ms, from_ms + step_ms), step_ms, dimension: names.join(","), fields: fields.join(",") },
     value: names.map((name) => slice[name]).join("\u001f"),

@@ -67,6 +67,6 @@ function Row({ one }) {
     <td>${worst && figureText(event.metric, worst.usual)}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? `${event.affected_max} ${hitOf(event.metric)}` : ""}</td>
-    <td>${momentText(one.opened_ms, place.value.tz, { seconds: true })} (${ageText(now_ms.value - one.opened_ms)})</td>
+    <td>${momentText(one.opened_ms, place.value.tz, { seconds: true })} (${ageText(now_ms.value - one.opened_ms)} ago)</td>
   </tr>`;
 }

@@ -84,17 +84,18 @@ function Course({ incident }) {
   const { parameters, value } = historyOf(incident, slice, minute_ms, Object.keys(dimensions.value));
   const found = useFetched(`incident course ${incident.id} ${parameters.dimension} ${value}`, () => `/v1/live/history?${new URLSearchParams(/** @type {any} */ (parameters))}`, 0, parameters.until_ms);
   const { title, unit } = metricOf(event.metric);
+  const step = parameters.step_ms < 60_000 ? "by 5 s" : "by minute";
   const counted = capital(hitOf(event.metric));
   const drawn = (/** @type {any} */ picture) => {
     const { times, values, beside } = historyLines(picture, event.metric, value);
     if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
     const line = (/** @type {string} */ name, /** @type {any[]} */ numbers) => [{ title: name, kind: "value", key: [], values: numbers, counts: [] }];
     return html`<div class="charts">
-      <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} title=${`${title} by minute`} hasCounts=${false} />
-      <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} title=${`${counted} by minute`} hasCounts=${false} /></div>`;
+      <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} title=${`${title} ${step}`} hasCounts=${false} />
+      <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} title=${`${counted} ${step}`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
-    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric), titleOf)}</p></div>
+    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric), titleOf)}, ${step}</p></div>
     <div id="course"><${Answered} of=${found} height=${340} draw=${drawn} /></div>
   </section>`;
 }

@@ -75,6 +75,9 @@ test("the course of an incident is that of its metric in its slice", () => {
   const incident = { customer: "acme", opened_ms: 10_000_000, closed_ms: 10_300_000, event: { metric: "rebuffering" } };
   const { parameters, value } = historyOf(incident, { country: "DE", cdn: "a" }, 99_000_000, ["cdn", "country"]);
   assert.deepEqual([parameters.dimension, parameters.fields, parameters.step_ms, value], ["cdn,country", "rebuffering_now,viewers_now", 60_000, "a\u001fDE"]);
+  // A short one shows its worst by 5 s, while these are known.
+  const steps = (/** @type {any} */ change, /** @type {number} */ now_ms) => historyOf({ ...incident, ...change }, {}, now_ms, []).parameters.step_ms;
+  assert.deepEqual([steps({}, 11_000_000), steps({ closed_ms: 20_000_000 }, 30_000_000), steps({ event: { metric: "rejected" } }, 11_000_000)], [5_000, 60_000, 60_000]);
   const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rebuffering_now: [5, null, 1], viewers_now: [100, null, 0] } }] };
   assert.deepEqual(historyLines(picture, "rebuffering", value), { times: [60, 120, 180], values: [0.05, null, null], beside: [100, null, 0] });
   assert.deepEqual(historyLines(picture, "rebuffering", "another"), { times: [], values: [], beside: [] });
