@@ -50,7 +50,7 @@ function Page() {
     </header>
     <main id="main" tabindex="-1" data-screens=${drawn.value}>
       ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
-      ${!screen ? html`<h2>There is no such page</h2><p><${Link} to=${{ screen: "" }}>Go to Now<//></p>` : Found ? html`<${Found} />` : html`<${Skeleton} height=${400} />`}
+      ${!screen ? html`<section><h2>There is no such page</h2><p><${Link} to=${{ screen: "" }}>Go to Now<//></p></section>` : Found ? html`<${Found} />` : html`<${Skeleton} height=${400} />`}
     </main>`;
 }
 

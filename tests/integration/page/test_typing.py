@@ -149,3 +149,29 @@ def test_rows_that_were_asked_for_stay_until_the_newest_are_wanted(seen: Seen) -
     expect(rows).to_have_count(100)
     page.locator("#newest").click()
     expect(rows).to_have_count(50)
+
+
+@pytest.mark.parametrize("menu", ["saved", "account"])
+def test_a_menu_closes_by_escape_and_by_a_press_elsewhere(seen: Seen, menu: str) -> None:
+    seen.open("explore?customer=acme")
+    page = seen.page
+    title, content = page.locator(f"#{menu} summary"), page.locator(f"#{menu} .menu")
+    title.click(timeout=SOON_MS)
+    expect(content).to_be_visible(timeout=SOON_MS)
+    page.keyboard.press("Escape")
+    expect(content).not_to_be_visible()
+    expect(title).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(content).to_be_visible(timeout=SOON_MS)
+    page.locator("#explore-title").click()
+    expect(content).not_to_be_visible()
+
+
+def test_a_form_that_escape_closes_leaves_the_focus_at_what_opened_it(seen: Seen) -> None:
+    seen.open("explore?customer=acme")
+    page = seen.page
+    page.locator("#add-filter").click(timeout=SOON_MS)
+    page.locator("#filter-value").focus(timeout=SOON_MS)
+    page.keyboard.press("Escape")
+    expect(page.locator("#new-filter")).to_have_count(0)
+    expect(page.locator("#add-filter")).to_be_focused()

@@ -46,7 +46,7 @@ def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> Non
     shown = {row.locator("th a").inner_text(): row.locator("td").first.inner_text() for row in rows.all()}
     assert shown == {code: str(codes.count(code)) for code in set(codes)}
     # Where it occurs opens below its row.
-    new.get_by_role("button", name=f"Where {NEW_ERROR} occurs").click()
+    new.get_by_role("button", name=f"Show where {NEW_ERROR} occurs").click()
     expect(seen.page.locator("#errors tr.where")).to_contain_text("Player version")
     new.get_by_role("link", name=NEW_ERROR).click()
     expect(seen.page.locator("#views tbody tr")).to_have_count(codes.count(NEW_ERROR), timeout=SOON_MS)

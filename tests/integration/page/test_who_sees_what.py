@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
+from services.accounts.core.roles import Role
 from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
@@ -19,10 +20,9 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_login_for_one_team_sees_its_customer_alone(browser: Browser, looked: Looked) -> None:
-    make_tenant(
-        looked.installation.postgres.dsn, organisation="Globex", email="a@globex.example", customers=("globex",)
-    )
-    context = logged_in(browser, looked, "a@globex.example")
+    email, dsn = "a@globex.example", looked.installation.postgres.dsn
+    make_tenant(dsn, organisation="Globex", email=email, role=Role.VIEWER, customers=("globex",))
+    context = logged_in(browser, looked, email)
     try:
         seen = Seen(context.new_page(), looked.url)
         seen.open("explore?range=30d&metrics=views&as=table")
@@ -33,6 +33,14 @@ def test_a_login_for_one_team_sees_its_customer_alone(browser: Browser, looked: 
         expect(seen.page.locator("#customer option")).to_have_text(["All customers", "globex"], timeout=SOON_MS)
         seen.open("explore?customer=acme")
         expect(seen.page.locator("main .notice").first).to_contain_text("no such customer", timeout=SOON_MS)
+        # The live figures say so too, not that the server is away.
+        seen.open("?customer=acme")
+        expect(seen.page.locator("#status-text")).to_have_text("There is no such customer", timeout=SOON_MS)
+        # Who may look alone is offered nothing that would be refused.
+        seen.open("alerts")
+        expect(seen.page.locator("#no-rules")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.locator("#account")).to_contain_text(email)
+        expect(seen.page.locator("#new-rule, #new-receiver")).to_have_count(0)
     finally:
         context.close()
 

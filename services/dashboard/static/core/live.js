@@ -151,10 +151,12 @@ function minutesOf(tile, picture) {
 
 /**
  * How fresh the picture is: a level, a few words, and a sentence where something is wrong.
- * @param {{picture: any, isListening: boolean, isUnconfirmed: boolean, silent_ms: number, now_ms: number}} state - `now_ms` by the server's clock.
+ * @param {{picture: any, isListening: boolean, isUnconfirmed: boolean, silent_ms: number, now_ms: number, refused?: string}} state - `now_ms` by the server's clock;
+ *   `refused`: why there is no picture, though the server answers.
  * @returns {{level: string, text: string, notice: string}}
  */
-export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms }) {
+export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms, refused = "" }) {
+  if (refused) return { level: "refused", text: refused, notice: "" };
   const age_ms = picture?.shown_until_ms ? Math.max(0, now_ms - picture.shown_until_ms) : null;
   const isOld = age_ms !== null && age_ms > STALE_MS;
   const data = age_ms === null ? "no live data yet" : `live data ${ageText(age_ms)} old`;

@@ -103,11 +103,16 @@ byId("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const given = Object.fromEntries(new FormData(byId("form")));
   const { link } = byId("form").dataset;
+  const words = byId("submit").textContent;
+  // A password is checked slowly on purpose: nothing said in that time reads as nothing done.
+  byId("submit").textContent = "Checking …";
   byId("submit").disabled = true;
+  say("");
   const answer = link
     ? await send("/v1/link/use", { ...given, link })
     : await send("/v1/login", { email: given.email, password: given.password, code: given.code });
   byId("submit").disabled = false;
+  byId("submit").textContent = words;
   if (answer.status === 200 && answer.content.session) {
     location.replace(destination());
     return;

@@ -10,7 +10,7 @@ const PARTITIONS = [
   ["Owner", (one) => one.owner],
   ["State", (one) => one.state],
   ["Lag, records", (one) => number(one.lag_records)],
-  ["Clock", (one) => moment(one.clock_ms)],
+  ["Clock, UTC", (one) => moment(one.clock_ms)],
   ["Last commit, ms", (one) => number(one.commit_ms)],
   ["Age, ms", (one) => number(one.age_ms)],
   ["Rows", (one) => listed(one.rows)],
@@ -31,6 +31,8 @@ const SLOTS = [
   ["RSS, MiB", (one) => (one.rss_bytes === null ? null : number(Math.round(one.rss_bytes / 2 ** 20)))],
   ["CPU, µs a record", (one) => number(one.cpu_us_per_record)],
 ];
+// Longer texts of a cell have several lines.
+const LONG = 40;
 const WRONG = { unowned: "is-bad", unanswered: "is-warm", taking: "is-warm" };
 
 const number = (value) => (value === null || value === undefined ? null : whole.format(value));
@@ -51,7 +53,7 @@ function draw(table, columns, rows) {
       const row = document.createElement("tr");
       for (const [, read] of columns) {
         const text = read(one);
-        row.append(element("td", text || "–", text ? WRONG[text] : "none"));
+        row.append(element("td", text || "–", text ? (WRONG[text] ?? (text.length > LONG ? "long" : "")) : "none"));
       }
       return row;
     }),

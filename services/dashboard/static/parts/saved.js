@@ -5,25 +5,17 @@ import { useSignal } from "@preact/signals";
 import { addressOf } from "../core/place/place.js";
 import { Answered, useFetched } from "./data/asking.js";
 import { html } from "./html.js";
+import { Menu } from "./menu.js";
 import { goTo, place } from "./place.js";
 import { change, session } from "./data/session.js";
 
 export function Saved() {
-  const isOpen = useSignal(false);
-  const close = (/** @type {any} */ event) => {
-    if (event.key !== "Escape") return;
-    isOpen.value = false;
-    event.currentTarget.querySelector("summary").focus();
-  };
   if (!session.value) return null;
-  return html`<details class="account" id="saved" open=${isOpen.value} onKeyDown=${close} onToggle=${(/** @type {any} */ event) => { isOpen.value = event.currentTarget.open; }}>
-    <summary><span class="who">Saved views</span></summary>
-    ${isOpen.value && html`<${Menu} close=${() => { isOpen.value = false; }} />`}
-  </details>`;
+  return html`<${Menu} id="saved" title="Saved views" draw=${(/** @type {boolean} */ isOpen, /** @type {() => void} */ close) => isOpen && html`<${Views} close=${close} />`} />`;
 }
 
 /** @param {{close: () => void}} props */
-function Menu({ close }) {
+function Views({ close }) {
   const version = useSignal(0);
   const problem = useSignal("");
   const found = useFetched("saved", () => "/v1/saved-views", 0, version.value);

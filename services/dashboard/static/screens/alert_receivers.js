@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { change } from "../parts/data/session.js";
+import { change, mayChange } from "../parts/data/session.js";
 
 /** @type {Record<string, [string, string][]>} */
 const PARTS = {
@@ -28,9 +28,9 @@ export function Receivers({ receivers, done }) {
     <thead><tr><th scope="col">Receiver</th><th scope="col">Kind</th><th scope="col">Changed by</th><th scope="col">Actions</th></tr></thead>
     <tbody>${receivers.map((one) => html`<tr key=${one.id}>
       <th scope="row">${one.name}</th><td>${one.kind}</td><td>${one.changed_by}</td>
-      <td><${Act} title="Send a test" act=${() => change("POST", `/v1/alerts/receivers/${one.id}/test`)} done=${done} />
+      <td>${mayChange() && html`<${Act} title="Send a test" act=${() => change("POST", `/v1/alerts/receivers/${one.id}/test`)} done=${done} />
         <button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
-        <${Act} title="Delete" act=${() => change("DELETE", `/v1/alerts/receivers/${one.id}`)} done=${done} /></td>
+        <${Act} title="Delete" act=${() => change("DELETE", `/v1/alerts/receivers/${one.id}`)} done=${done} />`}</td>
     </tr>`)}</tbody>
   </table></div>
   ${changed && html`<${ReceiverForm} key=${changed.id} id="change-receiver" receiver=${changed} done=${finish} />`}`;

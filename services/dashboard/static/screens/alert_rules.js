@@ -10,7 +10,7 @@ import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
 import { dimensions, titleOf } from "../parts/data/known.js";
 import { place } from "../parts/place.js";
-import { change } from "../parts/data/session.js";
+import { change, mayChange } from "../parts/data/session.js";
 
 const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 const NEW = { name: "", metric: "rebuffering", condition: "anomaly", direction: "above", ratio: 1.5, threshold: null, filter: {}, by: "", for_seconds: 0, viewers_min: 50, severity: "warning", is_enabled: true, quiet: { time_zone: "UTC", spans: [] }, receivers: [] };
@@ -35,8 +35,8 @@ export function Rules({ rules, receivers, done }) {
         <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, titleOf)}</td><td>${one.rule.severity}</td>
         <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
-        <td><button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
-          <${Act} title="Delete" act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} /></td>
+        <td>${mayChange() && html`<button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
+          <${Act} title="Delete" act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} />`}</td>
       </tr>`)}</tbody>
     </table>
   </div>

@@ -9,6 +9,7 @@ import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
+import { mayChange } from "../parts/data/session.js";
 import { Link, place } from "../parts/place.js";
 import { ReceiverForm, Receivers } from "./alert_receivers.js";
 import { NewRule, Rules } from "./alert_rules.js";
@@ -34,12 +35,12 @@ export default function Alerts() {
     <section aria-labelledby="rules-title">
       <div class="section-head"><h2 id="rules-title">Rules</h2></div>
       <${Answered} of=${rules} height=${120} draw=${(/** @type {any} */ data) => html`<${Rules} rules=${data.rules} receivers=${receivers.data?.receivers ?? []} done=${done} />`} />
-      <${NewRule} receivers=${receivers.data?.receivers ?? []} done=${done} />
+      ${mayChange() && html`<${NewRule} receivers=${receivers.data?.receivers ?? []} done=${done} />`}
     </section>
     <section aria-labelledby="receivers-title">
       <div class="section-head"><h2 id="receivers-title">Receivers</h2></div>
       <${Answered} of=${receivers} height=${80} draw=${(/** @type {any} */ data) => html`<${Receivers} receivers=${data.receivers} done=${done} />`} />
-      <details><summary>New receiver</summary><${ReceiverForm} id="new-receiver" done=${done} /></details>
+      ${mayChange() && html`<details><summary>New receiver</summary><${ReceiverForm} id="new-receiver" done=${done} /></details>`}
     </section>`;
 }
 

@@ -53,6 +53,7 @@ function Table({ data, since }) {
 function Row({ one, since }) {
   const { tz, filters } = place.value;
   const isOpen = useSignal(false);
+  const word = isOpen.value ? "Hide" : "Show";
   const views = { screen: "views", filters: narrowed(filters, "error_code", one.code), more: {} };
   return html`<tr>
     <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag">new</span>`}
@@ -64,7 +65,7 @@ function Row({ one, since }) {
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
     <td>${one.viewers ? countText(one.viewers) : NONE}</td><td>${countText(one.failed)}</td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
-    <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`Where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${isOpen.value ? "Hide" : "Show"}</button></td>
+    <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`${word} where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${word}</button></td>
   </tr>
   ${isOpen.value && html`<tr class="where"><td colspan=${since ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
 }

@@ -11,7 +11,7 @@ import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
 import { capital, dimensions, titleOf } from "../parts/data/known.js";
 import { Link, place } from "../parts/place.js";
-import { change } from "../parts/data/session.js";
+import { change, mayChange } from "../parts/data/session.js";
 
 const AGAIN_MS = 5_000;
 
@@ -47,8 +47,8 @@ function Drawn({ story, done }) {
       <li><span class="note">Messages</span><b>${isMuted ? `muted by ${incident.muted_by}` : "on"}</b>
         ${isMuted && html`<span class="note">until ${momentText(incident.muted_until_ms, tz)}</span>`}</li>
     </ul>
-    <p>${!incident.acknowledged_by && html`<${Act} key="acknowledge" title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />`}
-      <${Act} key="mute" title=${isMuted ? "Messages again" : "Mute for a day"} act=${() => change("POST", `${path}/mute`, { hours: isMuted ? 0 : 24 })} done=${done} /></p>
+    ${mayChange() && html`<p>${!incident.acknowledged_by && html`<${Act} key="acknowledge" title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />`}
+      <${Act} key="mute" title=${isMuted ? "Messages again" : "Mute for a day"} act=${() => change("POST", `${path}/mute`, { hours: isMuted ? 0 : 24 })} done=${done} /></p>`}
   </section>
   <${Course} incident=${incident} />
   <${Found} incident=${incident} />
@@ -56,9 +56,9 @@ function Drawn({ story, done }) {
   <${Told} story=${story} />
   <section aria-labelledby="comments-title"><div class="section-head"><h2 id="comments-title">Comments</h2></div>
     <ul id="comments">${story.comments.map((/** @type {any} */ one) => html`<li key=${one.id}><b>${one.author}</b> <span class="note">${momentText(one.at_ms, tz)}</span><br />${one.text}</li>`)}</ul>
-    <${Form} id="new-comment" send=${(/** @type {FormData} */ form) => change("POST", `${path}/comments`, { text: String(form.get("text")) })} done=${done}>
+    ${mayChange() && html`<${Form} id="new-comment" send=${(/** @type {FormData} */ form) => change("POST", `${path}/comments`, { text: String(form.get("text")) })} done=${done}>
       <label>Comment <input name="text" required maxlength="4000" size="60" /></label>
-    <//>
+    <//>`}
   </section>`;
 }
 

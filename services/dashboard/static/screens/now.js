@@ -40,7 +40,7 @@ export default function Now() {
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
       ${picture && filters.length > (part?.filters.length ?? 0) && html`<${LiveOf} part=${part} parts=${parts} isTooMany=${picture.slices === null} />`}
-      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} />` : html`<${Skeleton} height=${330} />`}
+      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} />` : status.level !== "refused" && html`<${Skeleton} height=${330} />`}
     </section>
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />
@@ -102,7 +102,9 @@ function Live({ picture, chosen, isOld, slice }) {
 
 /** The chart with what was landed of earlier. @param {{tile: import("../core/live.js").Tile, picture: any, slice: string, back: string}} props */
 function Earlier({ tile, picture, slice, back }) {
-  const { customer } = place.value;
+  // Who may see one customer alone need not choose it.
+  const only = picture.customers_total === 1 ? picture.customers[0]?.customer : undefined;
+  const customer = place.value.customer === "*" && only ? only : place.value.customer;
   const { ms, step_ms, title } = BACK[back];
   const [dimension, value] = cut(slice);
   const asked = () => {

@@ -10,6 +10,7 @@ import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
+import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
@@ -159,6 +160,14 @@ test("live tiles are ratios of the newest figures, and unknown where nobody watc
   assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
 });
 
+test("a problem says what is wrong, not the name of its status", () => {
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), { title: "There is no such customer", detail: "", status: 404 });
+  const fault = { parameter: "to", detail: "is before from" };
+  assert.deepEqual(problemOf({ title: "The question is wrong", detail: "See below.", errors: [fault] }, 400), { title: "The question is wrong", detail: "See below. to: is before from", status: 400 });
+  assert.equal(problemOf({ detail: "why" }, 500).title, "why");
+  assert.equal(problemOf({}, 500).title, "The question is refused");
+});
+
 test("the status names what is away", () => {
   const picture = { state: "live", shown_until_ms: 1_000_000, partitions: { heard: 2, behind: [] } };
   const state = { picture, isListening: true, isUnconfirmed: false, silent_ms: 0, now_ms: 1_002_000 };
@@ -166,6 +175,7 @@ test("the status names what is away", () => {
   assert.equal(words({}), "Live · 2 s old");
   assert.equal(words({ now_ms: 1_060_000 }), "Stalled · live data 60 s old");
   assert.match(words({ isListening: false }), /Dashboard out of reach/);
+  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "There is no such customer");
   assert.match(words({ silent_ms: 11_000 }), /Dashboard does not answer/);
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
   assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);

@@ -4,6 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ageText } from "../../core/words/format.js";
+import { problemOf } from "../../core/words/problems.js";
 import { comparedFrom, resolved } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 
@@ -14,7 +15,7 @@ const SLOW_MS = 4_000;
 /** Answers that are kept, for the way back. */
 const KEPT_MAX = 60;
 
-/** @typedef {{title: string, detail: string, status: number}} Problem */
+/** @typedef {import("../../core/words/problems.js").Problem} Problem */
 /** `what` names the question. @typedef {{what: string, data: any, at_ms: number, problem: Problem | null, isAsking: boolean, since_ms: number}} Answer */
 
 /** What people call the answer of a path; others are "The answer". @type {Record<string, string>} */
@@ -81,9 +82,7 @@ export async function fetchJson(address, how = {}) {
     return content;
   }
   if (answer.status === 401) toLogin();
-  const fault = content.errors?.[0];
-  const detail = content.title ? [content.detail, fault && [fault.parameter, fault.detail].filter(Boolean).join(": ")] : [];
-  throw { title: content.title ?? content.detail ?? "The question is refused", detail: detail.filter(Boolean).join(" "), status: answer.status };
+  throw problemOf(content, answer.status);
 }
 
 /** @param {number | null} as_of_ms @param {string | null} date */

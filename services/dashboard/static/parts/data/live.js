@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { SILENT_MS, statusOf } from "../../core/live.js";
-import { now_ms } from "./asking.js";
+import { fetchJson, now_ms } from "./asking.js";
 import { html } from "../html.js";
 
 const LISTEN_AGAIN_MS = 5_000;
@@ -16,18 +16,30 @@ const RECONNECT_MS = 3 * SILENT_MS;
  * @param {string} slice - `<dimension>=<value>`, or empty.
  */
 export function useLive(customer, slice) {
-  const state = useSignal({ picture: /** @type {any} */ (null), isListening: true, isUnconfirmed: false, heard_at: Date.now(), ahead_ms: 0, key: "" });
+  const state = useSignal({ picture: /** @type {any} */ (null), isListening: true, isUnconfirmed: false, heard_at: Date.now(), ahead_ms: 0, key: "", refused: "" });
   const key = JSON.stringify([customer, slice]);
   useEffect(() => {
     /** @type {EventSource} */
     let stream;
     let timer = 0;
+    const parameters = new URLSearchParams({ customer, slice });
+    const stopped = new AbortController();
+    state.value = { ...state.value, refused: "" };
+    /** A stream does not say why it is none: the same question without one does. */
+    const askWhy = async () => {
+      try {
+        await fetchJson(`/v1/live?${parameters}`, { signal: stopped.signal });
+      } catch (problem) {
+        const { status, title } = /** @type {any} */ (problem);
+        if (!stopped.signal.aborted && [403, 404].includes(status)) state.value = { ...state.value, refused: title };
+      }
+    };
     const heard = (/** @type {object} */ change = {}) => {
-      state.value = { ...state.value, isListening: true, heard_at: Date.now(), ...change };
+      state.value = { ...state.value, isListening: true, heard_at: Date.now(), refused: "", ...change };
     };
     const listen = () => {
       stream?.close();
-      stream = new EventSource(`/v1/live/stream?${new URLSearchParams({ customer, slice })}`);
+      stream = new EventSource(`/v1/live/stream?${parameters}`);
       stream.onopen = () => heard();
       stream.addEventListener("alive", () => heard());
       stream.addEventListener("unconfirmed", () => heard({ isUnconfirmed: true }));
@@ -38,7 +50,9 @@ export function useLive(customer, slice) {
       stream.onerror = () => {
         state.value = { ...state.value, isListening: false };
         // The browser tries again by itself, except after an answer that is not a stream.
-        if (stream.readyState === EventSource.CLOSED) timer = setTimeout(listen, LISTEN_AGAIN_MS);
+        if (stream.readyState !== EventSource.CLOSED) return;
+        timer = setTimeout(listen, LISTEN_AGAIN_MS);
+        askWhy();
       };
     };
     listen();
@@ -47,13 +61,14 @@ export function useLive(customer, slice) {
     }, SILENT_MS);
     return () => {
       stream.close();
+      stopped.abort();
       clearTimeout(timer);
       clearInterval(watch);
     };
   }, [key]);
-  const { picture, isListening, isUnconfirmed, heard_at, ahead_ms } = state.value;
+  const { picture, isListening, isUnconfirmed, heard_at, ahead_ms, refused } = state.value;
   const silent_ms = isListening ? now_ms.value - heard_at : 0;
-  const status = statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms: now_ms.value - ahead_ms });
+  const status = statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms: now_ms.value - ahead_ms, refused });
   return { picture: state.value.key === key ? picture : null, status };
 }
 

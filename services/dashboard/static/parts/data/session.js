@@ -4,9 +4,16 @@
 import { signal } from "@preact/signals";
 import { fetchJson, toLogin } from "./asking.js";
 import { html } from "../html.js";
+import { Menu } from "../menu.js";
 
 /** @type {import("@preact/signals").Signal<any>} */
 export const session = signal(null);
+
+/** Whether the person may do something: false until it is known. @param {string} permission */
+export const may = (permission) => session.value?.permissions.includes(permission) ?? false;
+
+/** Whether the person may change alerts, and what is done with incidents. */
+export const mayChange = () => may("edit") || may("manage");
 
 async function ask() {
   try {
@@ -38,14 +45,12 @@ async function leave(path) {
 export function Account() {
   if (!session.value) return null;
   const { name, organisation } = session.value;
-  return html`<details class="account" id="account">
-    <summary title="Account"><span class="who">${name}</span></summary>
-    <div class="menu">
+  return html`<${Menu} id="account" title=${name} hint="Account" draw=${() => html`<div class="menu">
       <p class="note">${name} · ${organisation}</p>
+      <p><a href="/docs">API reference</a></p>
       <button type="button" id="log-out" onClick=${() => leave("/v1/logout")}>Log out</button>
       <button type="button" id="log-out-everywhere" onClick=${() => leave("/v1/logout/everywhere")}>Log out in all browsers</button>
-    </div>
-  </details>`;
+    </div>`} />`;
 }
 
 ask();

@@ -22,6 +22,12 @@ export function Filters() {
     chosen.value = "";
     adding.value = "";
   };
+  const escape = (/** @type {any} */ event) => {
+    if (event.key !== "Escape") return;
+    // What has the focus goes: what opened it has it then.
+    event.currentTarget.querySelector("[aria-expanded=true]")?.focus();
+    close();
+  };
   const put = (/** @type {string} */ text, /** @type {string} */ by) => {
     go({ filters: filters.map((one) => (one === text ? by : one)).filter(Boolean) });
     close();
@@ -32,7 +38,7 @@ export function Filters() {
     chosen.value = chosen.value === text ? "" : text;
   };
   const open = filters.includes(chosen.value) ? chosen.value : "";
-  return html`<span class="filters" role="group" aria-label="Filters" onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Escape" && close()}>
+  return html`<span class="filters" role="group" aria-label="Filters" onKeyDown=${escape}>
     ${filters.map((text, at) => {
       const words = filterText(text, titleOf);
       return html`${at > 0 && html`<span class="note">and</span>`}<span class="chip"><button type="button" class="chip-text" aria-expanded=${text === open} onClick=${() => choose(text)}>${words}</button>

@@ -4,8 +4,9 @@
 import { Answered } from "../../parts/data/asking.js";
 import { askCustoms } from "../../parts/data/known.js";
 import { html } from "../../parts/html.js";
+import { may } from "../../parts/data/session.js";
 import { Link } from "../../parts/place.js";
-import { given, may, Table, useList } from "./lists.js";
+import { given, Table, useList } from "./lists.js";
 
 const PATH = "/v1/custom-dimensions";
 

@@ -4,9 +4,9 @@
 import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { go, Link, place } from "../../parts/place.js";
-import { session } from "../../parts/data/session.js";
+import { may, session } from "../../parts/data/session.js";
 import Keys from "./keys.js";
-import { given, may, Table, useList, when } from "./lists.js";
+import { given, Table, useList, when } from "./lists.js";
 
 export default function Environments() {
   const { found, act, wrong } = useList("/v1/customers?limit=500");

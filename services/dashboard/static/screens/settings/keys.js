@@ -4,7 +4,8 @@
 import { useSignal } from "@preact/signals";
 import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
-import { given, may, Table, useList, when } from "./lists.js";
+import { may } from "../../parts/data/session.js";
+import { given, Table, useList, when } from "./lists.js";
 
 const count = (/** @type {number} */ value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
 

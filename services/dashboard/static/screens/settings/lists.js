@@ -6,11 +6,10 @@ import { momentText } from "../../core/place/ranges.js";
 import { useFetched } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { place } from "../../parts/place.js";
-import { change, session } from "../../parts/data/session.js";
+import { change } from "../../parts/data/session.js";
 
 export const ROLES = ["viewer", "editor", "admin", "owner"];
 
-export const may = (/** @type {string} */ permission) => session.value?.permissions.includes(permission) ?? false;
 export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "–" : momentText(at_ms, place.value.tz));
 
 /** A list of the API that is read again after each change, and the changes: what went wrong is said beside it. @param {string | null} path */

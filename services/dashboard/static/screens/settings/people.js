@@ -4,7 +4,8 @@
 import { useSignal } from "@preact/signals";
 import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
-import { given, may, Once, ROLES, Table, useList, when } from "./lists.js";
+import { may } from "../../parts/data/session.js";
+import { given, Once, ROLES, Table, useList, when } from "./lists.js";
 
 export default function People() {
   const { found, act, wrong } = useList("/v1/people?limit=500");

@@ -2,11 +2,12 @@
 // Settings: people and invitations, API tokens, environments with their write keys, thresholds, titles of custom dimensions, the audit log, and the own login.
 
 import { html } from "../../parts/html.js";
+import { may } from "../../parts/data/session.js";
 import { Link, place } from "../../parts/place.js";
 import Audit from "./audit.js";
 import CustomDimensions from "./custom_dimensions.js";
 import Environments from "./environments.js";
-import { may } from "./lists.js";
+
 import People from "./people.js";
 import Profile from "./profile.js";
 import Thresholds from "./thresholds.js";

@@ -24,6 +24,7 @@ export default function Tokens() {
       ${SCOPES.map((scope) => html`<label><input type="checkbox" name=${scope} /> ${scope}</label>`)}
       <label>Days <input name="days" type="number" min="1" max="3650" placeholder="no end" /></label>
       <button type="submit">Make a token</button></form>
+    <p class="note">What programs can ask is in the <a href="/docs">API reference</a>.</p>
     ${text.value && html`<${Once} title="Keep this token." text=${text.value} />`}
     <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", "Actions"]}>${data.tokens.map(row)}<//>`} />`;
 }
