@@ -113,8 +113,10 @@ class Postgres:
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
             raise NotPublished(str(error).partition("\n")[0]) from error
         except (psycopg.OperationalError, psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests) as error:
-            # The text may name hosts and users, so it is logged by kind alone.
-            log.warning("postgres_away", kind=type(error).__name__)
+            # The text may name hosts and users, so it is logged by kind alone. Of an abandoned question the deadline was logged, or
+            # nobody waits for it any more: that a page was left says nothing of Postgres.
+            if not asking.is_abandoned:
+                log.warning("postgres_away", kind=type(error).__name__)
             raise PostgresAway(type(error).__name__) from error
         except psycopg.Error as error:
             log.error("query_refused", kind=type(error).__name__, sqlstate=error.sqlstate)

@@ -16,6 +16,7 @@ from uuid import uuid4
 import msgspec
 import psycopg
 import pytest
+import structlog
 
 from deploy.local.postgres import Postgres as Server
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
@@ -26,7 +27,7 @@ from services.query.answering import Answering
 from services.query.core.answer import Breakdown, Overall, Timeseries
 from services.query.core.question import Asked, AskedBreakdown, AskedSeries, understood
 from services.query.scope import Caller
-from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from shared.measures import SUMMED
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
@@ -297,6 +298,29 @@ async def test_connections_that_a_restart_has_broken_are_replaced(dsn: str, tmp_
                 " WHERE application_name = 'playhead-query' AND datname = current_database()"
             )
         assert (await overall(asked, (0, 5))).n == 1
+
+
+async def test_a_page_that_is_left_is_no_outage_of_postgres(dsn: str) -> None:
+    pool = Postgres(dsn, service="test", connections_max=1, seconds_max=60)
+    await pool.open()
+    begun = asyncio.Event()
+
+    async def read(connection: psycopg.AsyncConnection) -> None:
+        begun.set()
+        await connection.execute("SELECT pg_sleep(50)")
+
+    try:
+        with structlog.testing.capture_logs() as logged:
+            left = asyncio.create_task(pool.ask(read))
+            await begun.wait()
+            left.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await left
+            # The only connection is free, or another one has its place.
+            await pool.ask(lambda connection: connection.execute("SELECT 1"))
+        assert logged == []
+    finally:
+        await pool.close()
 
 
 async def test_tables_that_are_not_there_and_tables_of_another_version_have_different_errors(
