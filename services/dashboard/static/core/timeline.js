@@ -90,6 +90,14 @@ export function sinceText(s) {
   return h ? `${h}:${String(m).padStart(2, "0")} h` : `${m}:${String(rest).padStart(2, "0")}`;
 }
 
+/** A place in a video: as a player shows it from a minute on, since 4.0 h is the same for minutes of a live stream. @param {number} ms */
+export function playheadText(ms) {
+  if (ms < 60_000) return durationText(ms);
+  const s = Math.floor(ms / 1_000);
+  const [h, m, rest] = [Math.floor(s / 3_600), Math.floor(s / 60) % 60, s % 60].map((part) => String(part).padStart(2, "0"));
+  return h === "00" ? `${Number(m)}:${rest}` : `${Number(h)}:${m}:${rest}`;
+}
+
 /** @type {Record<string, string>} */
 const ENDS = {
   clean: "ended by the viewer",

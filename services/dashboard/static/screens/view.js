@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText } from "../core/place/ranges.js";
-import { endText, factsOf, spanOf } from "../core/timeline.js";
+import { endText, factsOf, playheadText, spanOf } from "../core/timeline.js";
 import { Answered, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
@@ -72,7 +72,7 @@ function Events({ row, tz }) {
           <th scope="row">${durationText(one.at_ms)}</th>
           <td>${momentText(row.view_start_ms + one.at_ms, tz, { seconds: true })}</td>
           <td class="text">${one.event}</td>
-          <td>${one.playhead_ms === undefined ? NONE : durationText(one.playhead_ms)}</td>
+          <td>${one.playhead_ms === undefined ? NONE : playheadText(one.playhead_ms)}</td>
           <td>${one.bitrate_bps === undefined ? NONE : bitrateText(one.bitrate_bps)}</td>
         </tr>`)}</tbody>
       </table>

@@ -14,7 +14,7 @@ import { problemOf } from "../../../../services/dashboard/static/core/words/prob
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
-import { endText, levelsOf } from "../../../../services/dashboard/static/core/timeline.js";
+import { endText, levelsOf, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -158,6 +158,10 @@ test("lines have gaps where too few views are, and the range before beside them"
 test("live tiles are ratios of the newest figures, and unknown where nobody watches", () => {
   const rebuffering = TILES.find((one) => one.name === "rebuffering");
   assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
+});
+
+test("a place in a video is told as players show it", () => {
+  assert.deepEqual([5_400, 59_949, 60_000, 754_000, 14_372_220].map(playheadText), ["5.40 s", "59.9 s", "1:00", "12:34", "3:59:32"]);
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
