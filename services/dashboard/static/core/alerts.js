@@ -75,6 +75,24 @@ export function ruleMetricOf(metric) {
   return found ? { rebuffer: "rebuffering", playback_failure: "playback_failures", startup_failure: "startup_failures", exit_before_start: "exits_before_start", startup_ms: "startup_ms", bitrate: "bitrate" }[found[1]] ?? null : null;
 }
 
+/** The metric of views nearest to that of a rule: what Explore draws of an incident. @type {Record<string, string>} */
+const OF_VIEWS = {
+  rebuffering: "rebuffer_fraction",
+  rebuffer_fraction: "rebuffer_fraction",
+  failures: "playback_failure_fraction",
+  playback_failures: "playback_failure_fraction",
+  startup_failures: "startup_failure_fraction",
+  exits_before_start: "exit_before_start_fraction",
+  startup_ms: "startup_ms_p50",
+  bitrate: "bitrate_bps",
+  watch_ms: "watch_ms",
+  viewers: "views",
+  views_started: "views",
+};
+
+/** @param {string} metric - Of a rule. */
+export const viewMetricOf = (metric) => OF_VIEWS[metric] ?? "";
+
 /** When the views are to be looked at: from some minutes before an incident to some after it. @param {any} incident @param {number} now_ms */
 export function aroundOf(incident, now_ms) {
   const to_ms = Math.min((incident.closed_ms ?? now_ms) + 600_000, now_ms);

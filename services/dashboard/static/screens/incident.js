@@ -2,7 +2,7 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText } from "../core/alerts.js";
+import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { localText, momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";
@@ -137,7 +137,7 @@ function Around({ incident, slice }) {
   const { from_ms, to_ms } = aroundOf(incident, now_ms.value);
   // What was rejected is no view.
   if (metricOf(incident.event.metric).dimensions) return html`<${Link} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
-  const to = { screen: "explore", customer: incident.customer, range: "", from: localText(from_ms, tz), to: localText(to_ms, tz), filters: filtersOf(slice), more: {} };
+  const to = { screen: "explore", customer: incident.customer, range: "", from: localText(from_ms, tz), to: localText(to_ms, tz), filters: filtersOf(slice), more: { metrics: viewMetricOf(incident.event.metric) } };
   return html`<${Link} to=${to}>Explore its views<//>`;
 }
 

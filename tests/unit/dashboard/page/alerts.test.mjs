@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aroundOf, dimensionsOf, figureOf, figureText, filtersOf, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../../../../services/dashboard/static/core/alerts.js";
+import { aroundOf, dimensionsOf, figureOf, figureText, filtersOf, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -69,6 +69,11 @@ test("a trial says how often it would have fired, and of how much time nothing i
   const week = { from_ms: 0, until_ms: 7 * 86_400_000, known_minutes: 10_080, fired: 3 };
   assert.equal(triedText(week), "It would have fired 3 times in the last 7 days.");
   assert.match(triedText({ ...week, fired: 1, known_minutes: 60 }), /fired once .* Only 60 of 10,080 minutes are known\./);
+});
+
+test("an incident leads to its own metric of views, and that back to the rule's", () => {
+  for (const metric of ["rebuffering", "playback_failures", "startup_failures", "exits_before_start", "startup_ms", "bitrate"]) assert.equal(ruleMetricOf(viewMetricOf(metric)), metric);
+  assert.deepEqual([viewMetricOf("failures"), viewMetricOf("beacons")], ["playback_failure_fraction", ""]);
 });
 
 test("the course of an incident is that of its metric in its slice", () => {
