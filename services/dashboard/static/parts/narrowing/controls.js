@@ -1,6 +1,7 @@
 // @ts-check
 // What every screen is narrowed by: customer, range with its zone, and filters as chips.
 
+import { useSignal } from "@preact/signals";
 import { narrowed } from "../../core/place/filters.js";
 import { LENGTHS, localText, msOf, resolved } from "../../core/place/ranges.js";
 import { isZone } from "../../core/place/place.js";
@@ -11,7 +12,8 @@ import { html } from "../html.js";
 import { customers } from "../data/known.js";
 import { go, place } from "../place.js";
 
-const ZONES = Intl.supportedValuesOf ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC"];
+/** Hundreds: they are listed once somebody is about to choose. */
+const zones = () => ["UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])];
 /** More are typed with suggestions instead of chosen from a list. */
 const LISTED_MAX = 40;
 /** While a year is typed, 2026 is 2, 20 and 202 first. */
@@ -82,13 +84,14 @@ function Moment({ name, title }) {
 
 function Zone() {
   const { tz } = place.value;
+  const isChosen = useSignal(false);
   const choose = (/** @type {any} */ event) => {
     if (isZone(event.target.value)) go({ tz: event.target.value });
     else event.target.value = tz;
   };
   return html`<label class="pick">Time zone
-    <${Field} id="tz" list="zones" value=${tz} size="16" onChange=${choose} autocomplete="off" spellcheck=${false} />
-    <datalist id="zones">${ZONES.map((name) => html`<option value=${name} />`)}</datalist>
+    <${Field} id="tz" list="zones" value=${tz} size="16" onChange=${choose} onFocus=${() => (isChosen.value = true)} autocomplete="off" spellcheck=${false} />
+    <datalist id="zones">${isChosen.value && zones().map((name) => html`<option value=${name} />`)}</datalist>
   </label>`;
 }
 
