@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { cut, filterOfSlice, filterText, liveParts, narrowed } from "../core/place/filters.js";
+import { cut, filterOfSlice, filterText, liveParts, narrowed, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
 import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
@@ -106,7 +106,7 @@ function Earlier({ tile, picture, slice, back }) {
   const only = picture.customers_total === 1 ? picture.customers[0]?.customer : undefined;
   const customer = place.value.customer === "*" && only ? only : place.value.customer;
   const { ms, step_ms, title } = BACK[back];
-  const [dimension, value] = cut(slice);
+  const [dimension, value] = pastOf(slice);
   const asked = () => {
     const until_ms = (Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS;
     return `/v1/live/history?${new URLSearchParams({ customer, dimension, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(until_ms - ms), until_ms: String(until_ms) })}`;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed } from "../../../../services/dashboard/static/core/place/filters.js";
+import { chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -106,6 +106,7 @@ test("live figures are of what is counted of the filters: of more than two, of a
 
 test("a live slice of one dimension is a filter, whatever its value holds", () => {
   assert.deepEqual([filterOfSlice("video_title=a=b"), filterOfSlice("cdn=(unknown)")], [filterOf("video_title", ["a=b"]), filterOf("cdn", [null])]);
+  assert.deepEqual([pastOf("cdn,asn=(unknown)\u001f(unknown)"), pastOf("cdn=(unknown)"), pastOf("")], [["cdn,asn", "(unknown)"], ["cdn", "(unknown)"], ["", ""]]);
   assert.deepEqual([cut(""), cut("cdn,asn=a=b\u001fc")], [["", ""], ["cdn,asn", "a=b\u001fc"]]);
 });
 

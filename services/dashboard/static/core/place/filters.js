@@ -179,3 +179,9 @@ export function cut(slice) {
   const at = slice.indexOf("=");
   return at < 0 ? ["", ""] : [slice.slice(0, at), slice.slice(at + 1)];
 }
+
+/** The same as `/v1/live/history` names them: a pair without any value has one name. @param {string} slice @returns {[string, string]} */
+export function pastOf(slice) {
+  const [dimension, value] = cut(slice);
+  return [dimension, value === `${UNKNOWN}\u001f${UNKNOWN}` ? UNKNOWN : value];
+}
