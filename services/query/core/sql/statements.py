@@ -295,14 +295,25 @@ def _ranked(question: Question, relation: str, parts: Sequence[Part], codes: Cod
         distinct = _with_texts(f"(SELECT DISTINCT {names} FROM found)", groups)  # noqa: S608
         ranked = f"SELECT g.*, {rank} AS rank FROM {distinct} AS g LEFT JOIN pinned AS p ON {matching}"  # noqa: S608
     same = " AND ".join(f"found.{one.name} IS NOT DISTINCT FROM ranked.{one.name}" for one in groups)
-    texts = "".join(f", ranked.{one.text}" for one in groups if one.values)
-    counted = f"count(DISTINCT {f'({names})' if len(groups) > 1 else _never_null(groups[0], codes)}) AS groups"
     by_bucket, bucket = (", bucket", ("bucket",)) if question.buckets else ("", ())
+    # Found views are copied: with no more than what is read of them.
+    read = "".join(f", {field}" for field in dict.fromkeys(field for part in parts for field in part.fields))
+    # Names and numbers of groups follow from groups: to count them among views would take most of the time.
+    seen = "SELECT * FROM ranked"
+    if bucket:
+        seen = (
+            f"SELECT ranked.*, found.bucket FROM (SELECT DISTINCT {names}, bucket FROM found) AS found"  # noqa: S608
+            f" JOIN ranked ON {same}"
+        )
+    counted = f"count(DISTINCT {f'({names})' if len(groups) > 1 else _never_null(groups[0], codes)}) AS groups"
     sql = f"""
-        WITH found AS MATERIALIZED (SELECT *, {of_views}{key} FROM {relation} WHERE {where}),
+        WITH found AS MATERIALIZED (SELECT {of_views}{key}{read} FROM {relation} WHERE {where}),
         ranked AS MATERIALIZED ({ranked}),
-        placed AS (SELECT found.*, ranked.rank{texts} FROM found JOIN ranked ON {same})
-        SELECT rank{by_bucket}, {_listed(groups)}, {counted}, {_aggregates(parts)} FROM placed GROUP BY rank{by_bucket}
+        placed AS (SELECT found.*, ranked.rank FROM found JOIN ranked ON {same}),
+        measured AS (SELECT rank{by_bucket}, {_aggregates(parts)} FROM placed GROUP BY rank{by_bucket}),
+        seen AS ({seen}),
+        named AS (SELECT rank{by_bucket}, {_listed(groups)}, {counted} FROM seen GROUP BY rank{by_bucket})
+        SELECT * FROM named JOIN measured USING (rank{by_bucket})
     """  # noqa: S608 - names of ours
     columns = ("rank", *bucket, *(one.name for one in groups), "groups", *(part.name for part in parts))
     return Statement(sql, tuple(parameters), columns)
