@@ -17,6 +17,7 @@ SHARING_SPARK: Final = (
     "finalizer/warehouse/test_restating.py",
     "finalizer/warehouse/test_warehouse.py",
     "finalizer/warehouse/test_rows.py",
+    "finalizer/warehouse/test_session.py",
     "finalizer/warehouse/test_finalizer_transforms.py",
     "finalizer/warehouse/test_cardinality.py",
     "serving/test_hot_sums.py",

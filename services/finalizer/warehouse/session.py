@@ -3,12 +3,13 @@
 Local by default; under `spark-submit` it uses the given master, memory and jars.
 """
 
+import json
 import logging
 import os
 import re
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -25,6 +26,8 @@ _JARS: Final = (
     "delta-spark",
     "delta-storage",
 )
+#: Whose settings nothing here reads: a local session has neither, and Spark sets what its writers need of them.
+_UNUSED_DEFAULTS: Final = ("mapred-default.xml", "yarn-default.xml")
 
 
 class JarsMissing(JobFailed):
@@ -47,7 +50,25 @@ def start(settings: FinalizerSettings) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
+    if not is_submitted():
+        _drop_unused_defaults(session)
     return session
+
+
+def _drop_unused_defaults(session: SparkSession) -> None:
+    """Takes the defaults of MapReduce and YARN out of Hadoop's settings. What an installation sets itself stays.
+
+    They are two thirds of all, and go along with each task that reads or writes files: a seventh of a small batch's CPU time.
+    """
+    context: Any = session.sparkContext
+    # These defaults are loaded with this class, whenever it is first used.
+    context._jvm.org.apache.hadoop.mapred.JobConf(False)
+    settings = context._jsc.hadoopConfiguration()
+    listed = context._jvm.java.io.StringWriter()
+    context._jvm.org.apache.hadoop.conf.Configuration.dumpConfiguration(settings, listed)
+    for one in json.loads(listed.toString())["properties"]:
+        if one["resource"] in _UNUSED_DEFAULTS:
+            settings.unset(one["key"])
 
 
 def is_submitted() -> bool:
