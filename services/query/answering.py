@@ -13,7 +13,7 @@ import pyarrow as pa
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Source
 from services.query.core.question import Question
-from services.query.core.sql import planning, statements
+from services.query.core.sql import figures, planning
 from services.query.core.sql.planning import Way
 from services.query.core.sql.relation import Scan, relation
 from services.query.core.sql.statements import UNKNOWN_RANK, Statement
@@ -119,7 +119,7 @@ class Answering:
 
     async def _of_sums(self, question: Question) -> Answer:
         table, published_ms = await self._hot.sums(question)
-        statement = statements.adding_up(question)
+        statement = figures.adding_up(question)
         rows = await self._engine.ask(statement, {"sums": table})
         return await _composed(question, rows, _about(question, [Source("sums")], published_ms))
 
@@ -130,7 +130,7 @@ class Answering:
             about = msgspec.structs.replace(read.known.about, as_of_ms=_as_of_ms(read))
             return msgspec.structs.replace(read.known, about=about)
         statement, tables = await self._in_memory(question, read) or _laid_out(
-            question, read, statements.answering(question)
+            question, read, figures.answering(question)
         )
         rows = await self._engine.ask(statement, tables)
         found = await _composed(question, rows, about_views(question, read))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import structlog
 
 from services.query.core.question import Question
-from services.query.core.sql import coded, statements
+from services.query.core.sql import coded, figures, statements
 from services.query.core.sql.relation import Scan
 from services.query.core.sql.statements import Statement
 from services.query.rim.columns import Columns, Kept, TooManyValues
@@ -34,6 +34,9 @@ class _Codes:
     def place(self, field: str, value: str) -> int | None:
         values = self.kept.values.get(field)
         return None if values is None else values.place(value)
+
+    def count(self, field: str) -> int:
+        return len(self.kept.values[field])
 
 
 class Memory:
@@ -90,7 +93,7 @@ class Memory:
             chunks = [kept.values[field].texts(chunk) for chunk in whole[field].chunks]
             whole = whole.append_column(f"text_{field}", pa.chunked_array(chunks))
         codes = _Codes(kept)
-        laid, asked_of = coded.relation(question, codes), statements.answering(question, codes)
+        laid, asked_of = coded.relation(question, codes), figures.answering(question, codes)
         texts = {one.column for one in question.by if one.column}
         used = {name: table for name, table in tables.items() if name == "pinned"}
         return Statement(

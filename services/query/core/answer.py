@@ -139,7 +139,7 @@ _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 def composed(question: Question, rows: Sequence[Row], about: About) -> Answer:
-    """The answer that the rows of `statements.answering` make."""
+    """The answer that the rows of `figures.answering` make."""
     if question.shape == "distribution":
         return _distribution(question, rows, about)
     if question.shape == "breakdown":

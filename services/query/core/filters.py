@@ -46,6 +46,9 @@ class Codes(Protocol):
     def place(self, field: str, value: str) -> int | None:
         """The number of a value; None where no view has it."""
 
+    def count(self, field: str) -> int:
+        """How many values there are."""
+
 
 def parsed(text: str) -> Filter:
     """The filter that a parameter holds; raises `Wrong`."""

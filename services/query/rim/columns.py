@@ -38,6 +38,9 @@ class Values:
         self._places: dict[str, int] = {}
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        return len(self._places)
+
     def place(self, value: str) -> int | None:
         """The number of a value; None where no view has it."""
         return self._places.get(value)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Span
 from services.query.core.question import Question
-from services.query.core.sql import statements
+from services.query.core.sql import figures, statements
 from services.query.core.sql.relation import relation
 from services.query.core.sql.statements import Statement
 from services.query.rim.engine import Engine
@@ -57,7 +57,7 @@ class ViewsInMemory:
 
     async def answer(self, question: Question) -> Answer:
         """See `Answering`; nothing is compared."""
-        statement, tables = in_memory(question, self._views, statements.answering(question))
+        statement, tables = in_memory(question, self._views, figures.answering(question))
         return answers.composed(question, await self._engine.ask(statement, tables), ABOUT)
 
     async def rows(

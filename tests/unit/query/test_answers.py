@@ -10,7 +10,7 @@ import pytest
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Breakdown, Span
 from services.query.core.question import AskedBreakdown, Question
-from services.query.core.sql import statements
+from services.query.core.sql import figures
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.asking import asked, expect, question
@@ -28,7 +28,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def answered(engine: Engine, one: Question, views: list[View]) -> Answer:
-    statement, tables = in_memory(one, views, statements.answering(one))
+    statement, tables = in_memory(one, views, figures.answering(one))
     return answers.composed(one, asyncio.run(engine.ask(statement, tables)), ABOUT)
 
 
