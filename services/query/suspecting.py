@@ -26,6 +26,8 @@ Codes = NDArray[np.int64]
 #: Views of a range that are searched: with events, and others. More are sampled.
 BAD_MAX: Final = 100_000
 GOOD_MAX: Final = 120_000
+#: Ranges whose rows are kept.
+_KEPT_MAX: Final = 32
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
 _LARGEST: Final = 0.995
 
@@ -58,20 +60,23 @@ class Suspecting:
         #: By question, its parameters and what was read; the last one last. Some 160 B a row.
         self._kept: OrderedDict[tuple[Any, ...], pa.Table] = OrderedDict()
 
+    @property
+    def ranges_kept(self) -> int:
+        """Ranges whose rows are in memory."""
+        return len(self._kept)
+
     async def suspects(self, question: SuspectsQuestion) -> Suspects:
         """The answer. Raises what `Answering` raises."""
         async with self._one:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
-            samples = await asyncio.gather(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
+            samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             found = await asyncio.to_thread(_searched, question, *samples)
             selecting = answers.filters_of(found)
-            now, usual = await asyncio.gather(
-                *(
-                    self._figures(question.measured, *of, sample, selecting)
-                    for of, sample in zip(_sides(question, reads), samples, strict=True)
-                )
-            )
+            now, usual = [
+                await self._figures(question.measured, *of, sample, selecting)
+                for of, sample in zip(_sides(question, reads), samples, strict=True)
+            ]
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, found, (now, usual), read, about_views(question.now, reads[0]))
 
@@ -98,9 +103,11 @@ class Suspecting:
         return Sample(table, events, exposure, totals["views"], None)
 
     def _keep(self, key: tuple[Any, ...], rows: pa.Table) -> None:
-        """Keeps rows, and of those before as many as have room beside them."""
+        """Keeps rows, and of those before as many as have room beside them: a table without rows takes room too."""
         self._kept[key] = rows
-        while len(self._kept) > 1 and sum(table.num_rows for table in self._kept.values()) > 2 * self._good_max:
+        while len(self._kept) > 1 and (
+            len(self._kept) > _KEPT_MAX or sum(table.num_rows for table in self._kept.values()) > 2 * self._good_max
+        ):
             self._kept.popitem(last=False)
 
     async def _totals(self, measured: Measured, question: Question, read: Read) -> dict[str, int] | None:

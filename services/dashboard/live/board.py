@@ -13,11 +13,13 @@ from services.dashboard.live.slices import (
     CUSTOMERS_MAX,
     SPAN_BUCKETS,
     SPAN_MS,
+    Sums,
     first_of,
     names_of,
     others_now,
     series_of,
     slices_of,
+    summed,
 )
 from shared.schemas.live import BUCKET_MS, Live
 
@@ -45,7 +47,8 @@ class LiveBoard:
         self._pictures: dict[tuple[CustomerScope, str, str], bytes] = {}
         self._wholes: dict[CustomerScope, dict[str, Any]] = {}
         self._drawn_ms = 0
-        self._slices: dict[tuple[str, CustomerScope, str], dict[str, list[dict[str, Any]]]] = {}
+        #: What slices are made of, with pairs or without: by customer and scope.
+        self._sums: dict[tuple[str, CustomerScope, bool], Sums] = {}
         self.is_closed = False
         self._draw()
 
@@ -111,12 +114,15 @@ class LiveBoard:
         )
 
     def _slices_of(self, customer_id: str, scope: CustomerScope, within: str) -> dict[str, list[dict[str, Any]]]:
-        known = self._slices.get((customer_id, scope, within))
-        if known is None:
-            known = slices_of(self._history.recent(customer_id, SPAN_BUCKETS, _has(scope)), CARRY_MS, within)
-            if len(self._slices) < CUSTOMERS_MAX:
-                self._slices[customer_id, scope, within] = known
-        return known
+        # Who names a slice, and any name may come, has no sums of its own.
+        key = (customer_id, scope, bool(within))
+        sums = self._sums.get(key)
+        if sums is None:
+            recent = self._history.recent(customer_id, SPAN_BUCKETS, _has(scope))
+            sums = summed(recent, CARRY_MS, has_pairs=bool(within))
+            if len(self._sums) < 2 * CUSTOMERS_MAX:
+                self._sums[key] = sums
+        return slices_of(sums, within)
 
     @property
     def age_seconds(self) -> float:
@@ -158,7 +164,7 @@ class LiveBoard:
         self._version += 1
         self._pictures.clear()
         self._wholes.clear()
-        self._slices.clear()
+        self._sums.clear()
         self._wake()
 
     def _state(self) -> State:

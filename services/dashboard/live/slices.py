@@ -16,28 +16,44 @@ SPAN_BUCKETS: Final = SPAN_MS // BUCKET_MS
 CUSTOMERS_MAX: Final = 20
 
 _Sums = dict[str, int]
+#: By the name of the slice: `<dimension>=<value>`, of a pair `<dimension>,<dimension>=<value><separator><value>`.
+Sums = dict[str, _Sums]
 
 
-def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int, within: str = "") -> dict[str, list[dict[str, Any]]]:
+def summed(buckets: Sequence[Sequence[Live]], carry_ms: int, *, has_pairs: bool) -> Sums:
+    """The figures of each slice that records name; those of pairs of dimensions only if they are wanted: they are most.
+
+    `buckets` holds the records of each bucket of the span, the newest last. It takes tenths of a second where there is much.
+    """
+    found: Sums = {}
+    for record in (record for records in buckets for record in records):
+        _add(found, record, _COUNTS, has_pairs=has_pairs)
+    for record in _carried(buckets, carry_ms):
+        _add(found, record, _GAUGES, has_pairs=has_pairs)
+    return found
+
+
+def slices_of(sums: Sums, within: str = "") -> dict[str, list[dict[str, Any]]]:
     """By dimension its values, most viewers first, at most `SLICE_VALUES_MAX`; then all others; then views without a value.
 
-    Every dimension that is counted has a key. Pairs of dimensions are not among them. `buckets` holds the records of each
-    bucket of the span, the newest last. Within a slice, `<dimension>=<value>`, the values of all other dimensions are those of
-    its views, from pairs: what no pair names of them is among the others. Its own dimension has all values, to choose from.
+    Every dimension that is counted has a key. Pairs of dimensions are not among them. `sums` are those of `summed`, with pairs
+    where `within` is given. Within a slice, `<dimension>=<value>`, the values of all other dimensions are those of its views, from
+    pairs: what no pair names of them is among the others. Its own dimension has all values, to choose from.
     """
-    found: dict[str, _Sums] = {}
-    wanted = _Wanted(within)
-    for record in (record for records in buckets for record in records):
-        _add(found, record, _COUNTS, wanted)
-    for record in _carried(buckets, carry_ms):
-        _add(found, record, _GAUGES, wanted)
+    own, _, its_value = within.partition("=")
     dimensions: dict[str, dict[str, _Sums]] = {}
-    for name, sums in sorted(found.items()):
+    for name, one in sorted(sums.items()):
         dimension, _, value = name.partition("=")
-        dimensions.setdefault(dimension, {})[value] = sums
+        if "," not in dimension:
+            # Of another dimension than the slice's it only says that it is counted.
+            values = dimensions.setdefault(dimension, {})
+            if own in ("", dimension):
+                values[value] = one
+        elif (found := _other_of(name, own, its_value)) is not None:
+            dimensions.setdefault(found[0], {})[found[1]] = one
     if within:
-        for dimension in wanted.dimensions - {wanted.dimension}:
-            _add_rest(dimensions.setdefault(dimension, {}), found.get(within))
+        for dimension in dimensions.keys() - {own}:
+            _add_rest(dimensions[dimension], sums.get(within))
     return {dimension: _listed(values) for dimension, values in sorted(dimensions.items())}
 
 
@@ -68,10 +84,11 @@ def names_of(name: str) -> tuple[str, ...]:
 
 
 def first_of(name: str) -> str:
-    """The slice of the first dimension of a pair; any other name as it is."""
+    """The slice of the first dimension of a pair; any other name as it is. Empty for all others: pairs name some of them."""
     dimensions, _, values = name.partition("=")
     first, _, second = dimensions.partition(",")
-    return f"{first}={values.partition(PAIR_SEPARATOR)[0]}" if second else name
+    found = f"{first}={values.partition(PAIR_SEPARATOR)[0]}" if second else name
+    return "" if found.partition("=")[2] == OTHER else found
 
 
 def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> dict[str, list[int | None]]:
@@ -92,34 +109,14 @@ def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms:
     return series
 
 
-class _Wanted:
-    """Which slices of records are added up under which name: those of one dimension, or what they say of one slice."""
-
-    def __init__(self, within: str) -> None:
-        self.dimension, _, self._value = within.partition("=")
-        #: Those that are counted at all.
-        self.dimensions: set[str] = set()
-        #: Records have the same names again and again.
-        self._known: dict[str, str | None] = {}
-
-    def name_of(self, name: str) -> str | None:
-        """The name, `<dimension>=<value>`, under which slice `name` counts; None: under none."""
-        try:
-            return self._known[name]
-        except KeyError:
-            found = self._known[name] = self._found(name)
-            return found
-
-    def _found(self, name: str) -> str | None:
-        dimensions, _, values = name.partition("=")
-        first, _, second = dimensions.partition(",")
-        if not second:
-            self.dimensions.add(first)
-            return name if self.dimension in ("", first) else None
-        one, _, other = values.partition(PAIR_SEPARATOR)
-        if (first, one) == (self.dimension, self._value):
-            return f"{second}={other}"
-        return f"{first}={one}" if (second, other) == (self.dimension, self._value) else None
+def _other_of(pair: str, dimension: str, value: str) -> tuple[str, str] | None:
+    """The other dimension of a pair and its value, where the pair is of this value; else None."""
+    dimensions, _, values = pair.partition("=")
+    first, _, second = dimensions.partition(",")
+    one, _, other = values.partition(PAIR_SEPARATOR)
+    if (first, one) == (dimension, value):
+        return second, other
+    return (first, one) if (second, other) == (dimension, value) else None
 
 
 def _carried(buckets: Sequence[Sequence[Live]], carry_ms: int) -> list[Live]:
@@ -129,14 +126,13 @@ def _carried(buckets: Sequence[Sequence[Live]], carry_ms: int) -> list[Live]:
     return [record for record in newest.values() if record.bucket_ms > until_ms - carry_ms]
 
 
-def _add(found: dict[str, _Sums], record: Live, fields: Sequence[str], wanted: _Wanted) -> None:
+def _add(found: Sums, record: Live, fields: Sequence[str], *, has_pairs: bool) -> None:
     for name, one in record.slices.items():
-        counted = wanted.name_of(name)
-        if counted is None:
+        if not has_pairs and "," in name.partition("=")[0]:
             continue
-        sums = found.get(counted)
+        sums = found.get(name)
         if sums is None:
-            sums = found[counted] = dict.fromkeys((*_GAUGES, *_COUNTS), 0)
+            sums = found[name] = dict.fromkeys((*_GAUGES, *_COUNTS), 0)
         for field in fields:
             sums[field] += getattr(one, field)
 
@@ -147,9 +143,8 @@ def _add_rest(values: dict[str, _Sums], whole: _Sums | None) -> None:
         return
     rest = {field: max(0, total - sum(one[field] for one in values.values())) for field, total in whole.items()}
     if any(rest.values()):
-        others = values.setdefault(OTHER, dict.fromkeys(rest, 0))
-        for field, figure in rest.items():
-            others[field] += figure
+        others = values.get(OTHER, {})
+        values[OTHER] = {field: others.get(field, 0) + figure for field, figure in rest.items()}
 
 
 def _listed(values: dict[str, _Sums]) -> list[dict[str, Any]]:

@@ -193,3 +193,12 @@ async def test_views_that_finish_between_two_questions_are_in_the_second_answer(
             after = await suspecting.suspects(asked())
 
     assert (before.figure.n, after.figure.n) == (100, 150)
+
+
+async def test_ranges_without_views_are_not_kept_for_ever(installation: Installation) -> None:
+    async with installation.answering() as answering:
+        suspecting = Suspecting(answering)
+        for number in range(40):
+            to_ms = FROM_MS - (40 + number) * DAY_MS
+            await suspecting.suspects(asked(**{"from": str(to_ms - HOUR_MS), "to": str(to_ms)}))
+        assert suspecting.ranges_kept <= 32

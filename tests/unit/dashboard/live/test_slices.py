@@ -1,11 +1,19 @@
 """Live slices: gauges of the newest bucket, counts of the last minute, bounded."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from services.dashboard.live.history import ALL, SLICES_MS, LiveHistory
-from services.dashboard.live.slices import first_of, names_of, others_now, series_of, slices_of
+from services.dashboard.live.slices import first_of, names_of, others_now, series_of, slices_of, summed
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live
 from tests.unit.dashboard.records import live, slice_of
 
 CARRY_MS = 6 * BUCKET_MS
+
+
+def cards(buckets: Sequence[Sequence[Live]], within: str = "") -> dict[str, list[dict[str, Any]]]:
+    """Slices by dimension, as the page shows them."""
+    return slices_of(summed(buckets, CARRY_MS, has_pairs=bool(within)), within)
 
 
 def test_gauges_are_of_the_newest_bucket_and_counts_of_all_summed_over_partitions() -> None:
@@ -14,7 +22,7 @@ def test_gauges_are_of_the_newest_bucket_and_counts_of_all_summed_over_partition
         live(1, partition=1, slices={"cdn=x": slice_of(viewers_now=5), "cdn=y": slice_of(views_finished=2)}),
     ]
     second = [live(2, slices={"cdn=x": slice_of(viewers_now=3, rebuffering_now=1, playback_failures=2)})]
-    (x, y) = slices_of([first, second], CARRY_MS)["cdn"]
+    (x, y) = cards([first, second])["cdn"]
     # Partition 1 has left the second bucket out: its viewers are still there.
     assert (x["value"], x["viewers_now"], x["rebuffering_now"], x["playback_failures"]) == ("x", 8, 1, 3)
     assert (y["value"], y["viewers_now"], y["views_finished"]) == ("y", 0, 2)
@@ -23,11 +31,11 @@ def test_gauges_are_of_the_newest_bucket_and_counts_of_all_summed_over_partition
 def test_a_partitions_last_figures_do_not_stand_for_ever() -> None:
     old = [live(1, partition=1, slices={"cdn=x": slice_of(viewers_now=5)})]
     new = [live(7, slices={"cdn=x": slice_of(viewers_now=3)})]
-    assert slices_of([old, new], CARRY_MS)["cdn"][0]["viewers_now"] == 3
+    assert cards([old, new])["cdn"][0]["viewers_now"] == 3
 
 
 def test_a_value_may_hold_anything_and_dimensions_stand_apart() -> None:
-    slices = slices_of([[live(1, slices={"cdn=a=b": slice_of(), "country=DE": slice_of(viewers_now=1)})]], CARRY_MS)
+    slices = cards([[live(1, slices={"cdn=a=b": slice_of(), "country=DE": slice_of(viewers_now=1)})]])
     assert [(name, one["value"]) for name, values in slices.items() for one in values] == [
         ("cdn", "a=b"),
         ("country", "DE"),
@@ -36,14 +44,14 @@ def test_a_value_may_hold_anything_and_dimensions_stand_apart() -> None:
 
 def test_too_many_values_are_added_up_in_one() -> None:
     many = {f"cdn={number}": slice_of(viewers_now=100 - number) for number in range(SLICE_VALUES_MAX + 2)}
-    slices = slices_of([[live(1, slices=many | {f"cdn={OTHER}": slice_of(viewers_now=7)})]], CARRY_MS)["cdn"]
+    slices = cards([[live(1, slices=many | {f"cdn={OTHER}": slice_of(viewers_now=7)})]])["cdn"]
     assert [one["value"] for one in slices] == [*(str(number) for number in range(SLICE_VALUES_MAX)), OTHER]
     assert slices[-1]["viewers_now"] == 7 + 80 + 79
 
 
 def test_views_without_a_value_come_last_and_take_no_place() -> None:
     many = {f"cdn={number}": slice_of(viewers_now=1) for number in range(SLICE_VALUES_MAX)}
-    slices = slices_of([[live(1, slices=many | {f"cdn={UNKNOWN}": slice_of(viewers_now=25)})]], CARRY_MS)["cdn"]
+    slices = cards([[live(1, slices=many | {f"cdn={UNKNOWN}": slice_of(viewers_now=25)})]])["cdn"]
     assert len(slices) == SLICE_VALUES_MAX + 1
     assert (slices[-1]["value"], slices[-1]["viewers_now"]) == (UNKNOWN, 25)
 
@@ -64,8 +72,8 @@ def test_a_history_gives_the_newest_buckets_shown_of_one_customer_or_of_all() ->
 
 
 def test_pairs_are_no_dimensions() -> None:
-    slices = slices_of(
-        [[live(1, slices={"cdn=x": slice_of(viewers_now=1), "cdn,country=x\x1fDE": slice_of(viewers_now=1)})]], CARRY_MS
+    slices = cards(
+        [[live(1, slices={"cdn=x": slice_of(viewers_now=1), "cdn,country=x\x1fDE": slice_of(viewers_now=1)})]]
     )
     assert list(slices) == ["cdn"]
 
@@ -97,7 +105,7 @@ def test_a_slice_has_its_own_series_and_pairs_are_found_in_either_order() -> Non
 
 def within_x(*records: Live) -> dict[str, dict[object, int]]:
     """Viewers by dimension and value within `cdn=x`."""
-    found = slices_of([list(records)], CARRY_MS, "cdn=x")
+    found = cards([list(records)], "cdn=x")
     return {name: {one["value"]: one["viewers_now"] for one in values} for name, values in found.items()}
 
 
@@ -144,3 +152,23 @@ def test_viewers_without_a_name_may_be_of_a_slice_that_is_not_named() -> None:
 
 def test_a_pair_has_the_slice_of_its_first_dimension() -> None:
     assert [first_of(name) for name in ("cdn,asn=x\x1f1", "cdn=a,b=c", "")] == ["cdn=x", "cdn=a,b=c", ""]
+
+
+def test_sums_serve_every_slice_that_is_named_and_stay_as_they_are() -> None:
+    named = {"cdn=x": slice_of(viewers_now=7), "cdn=y": slice_of(viewers_now=2), "country=DE": slice_of(viewers_now=9)}
+    pairs = {"cdn,country=x\x1fDE": slice_of(viewers_now=4), "cdn,country=y\x1fDE": slice_of(viewers_now=2)}
+    sums = summed([[live(1, slices=named | pairs)]], CARRY_MS, has_pairs=True)
+    before = {name: dict(one) for name, one in sums.items()}
+    for within, others in (("cdn=x", {"DE": 4, OTHER: 3}), ("cdn=y", {"DE": 2}), ("cdn=x", {"DE": 4, OTHER: 3})):
+        found = slices_of(sums, within)["country"]
+        assert {one["value"]: one["viewers_now"] for one in found} == others
+    assert slices_of(sums, "cdn=unheard of")["country"] == []
+    assert sums == before
+
+
+def test_cards_are_not_of_those_without_a_name_of_their_own() -> None:
+    assert [first_of(name) for name in (f"cdn={OTHER}", f"cdn,country={OTHER}\x1f{OTHER}", "cdn=x")] == [
+        "",
+        "",
+        "cdn=x",
+    ]
