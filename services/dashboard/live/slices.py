@@ -77,17 +77,14 @@ def others_now(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms
 
 def names_of(name: str) -> tuple[str, ...]:
     """How records may name a slice: that of a pair has its dimensions in the processor's order, which is not known here."""
-    dimensions, _, values = name.partition("=")
-    first, _, second = dimensions.partition(",")
-    one, _, other = values.partition(PAIR_SEPARATOR)
+    first, second, one, other = _parts_of(name)
     return (name, f"{second},{first}={other}{PAIR_SEPARATOR}{one}") if second else (name,)
 
 
 def first_of(name: str) -> str:
     """The slice of the first dimension of a pair; any other name as it is. Empty for all others: pairs name some of them."""
-    dimensions, _, values = name.partition("=")
-    first, _, second = dimensions.partition(",")
-    found = f"{first}={values.partition(PAIR_SEPARATOR)[0]}" if second else name
+    first, second, one, _ = _parts_of(name)
+    found = f"{first}={one}" if second else name
     return "" if found.partition("=")[2] == OTHER else found
 
 
@@ -109,11 +106,17 @@ def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms:
     return series
 
 
-def _other_of(pair: str, dimension: str, value: str) -> tuple[str, str] | None:
-    """The other dimension of a pair and its value, where the pair is of this value; else None."""
-    dimensions, _, values = pair.partition("=")
+def _parts_of(name: str) -> tuple[str, str, str, str]:
+    """The dimensions of a pair and their values; the second of both are empty for any other slice."""
+    dimensions, _, values = name.partition("=")
     first, _, second = dimensions.partition(",")
     one, _, other = values.partition(PAIR_SEPARATOR)
+    return first, second, one, other
+
+
+def _other_of(pair: str, dimension: str, value: str) -> tuple[str, str] | None:
+    """The other dimension of a pair and its value, where the pair is of this value; else None."""
+    first, second, one, other = _parts_of(pair)
     if (first, one) == (dimension, value):
         return second, other
     return (first, one) if (second, other) == (dimension, value) else None

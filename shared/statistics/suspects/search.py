@@ -122,6 +122,7 @@ class _Search:
         if self._total.events < EVENTS_MIN:
             return []
         self._rates = self._usual_rates()
+        self._rates_in_line = np.concatenate(self._rates)
         found = [one for dims in self._tables for one in self._of_table(dims)]
         front, seen = [one for one in found if len(one.cohort) == 2], set[Cohort]()
         for _ in range(2, min(ORDER_MAX, len(self._cards))):
@@ -246,8 +247,8 @@ class _Search:
             is_extension[self._starts[place] : self._starts[place + 1]] = False
         places = np.flatnonzero(is_extension)
         highest = max(float(self._rates[place][code]) for place, code in cohort)
-        rates = np.concatenate(self._rates)[places]
-        return _Extensions(cohort, places, Quad(*now, *usual)[places], np.maximum(rates, highest))
+        prior = np.maximum(self._rates_in_line[places], highest)
+        return _Extensions(cohort, places, Quad(*now, *usual)[places], prior)
 
     def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int) -> _Candidate:
         cost = sum(self._costs[place] for place, _ in cohort)

@@ -145,7 +145,7 @@ const SLICE_CHARACTERS_MAX = 64;
 
 /**
  * What live figures can be of under filters. Viewers of a moment are counted by one dimension and by two, by one value of each: of
- * more filters any two can be shown. The first is shown if none is chosen; where there is none, figures are of everybody.
+ * more filters any two can be shown. The first is shown unless another is chosen. An empty list means that figures are of all viewers.
  * @param {string[]} filters
  * @param {string[] | null} counted - The dimensions by which viewers are counted; null: not known yet.
  * @returns {LivePart[]}

@@ -25,7 +25,7 @@ export function useLive(customer, slice) {
     const parameters = new URLSearchParams({ customer, slice });
     const stopped = new AbortController();
     state.value = { ...state.value, refused: "" };
-    /** A stream does not say why it is none: the same question without one does. */
+    /** A stream that is refused does not say why: the same question without a stream has the reason. */
     const askWhy = async () => {
       try {
         await fetchJson(`/v1/live?${parameters}`, { signal: stopped.signal });

@@ -7,7 +7,6 @@ import { Link, place } from "../../parts/place.js";
 import Audit from "./audit.js";
 import CustomDimensions from "./custom_dimensions.js";
 import Environments from "./environments.js";
-
 import People from "./people.js";
 import Profile from "./profile.js";
 import Thresholds from "./thresholds.js";
