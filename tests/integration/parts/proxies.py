@@ -56,39 +56,49 @@ class HangingProxy:
     async def _listen(self) -> None:
         self._flows = asyncio.Event()
         self._flows.set()
-        self._server = await asyncio.start_server(self._connected, HOST, self.port)
+        self._server = await asyncio.start_server(self._accepted, HOST, self.port)
 
     async def _end(self) -> None:
+        # A connection that is just accepted begins in the next turn of the loop, and only while there is a server: else it
+        # would be closed by nobody.
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        await asyncio.sleep(0)
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         # What is still to be sent is sent nowhere: else the connection would stay open, without a loop.
         for writer in self._writers:
             writer.transport.abort()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        task = asyncio.ensure_future(self._pass(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             await self._flows.wait()
             there = await asyncio.open_connection(HOST, self._target_port)
             self._writers.add(there[1])
-            both = [self._pump(reader, there[1]), self._pump(there[0], writer)]
-            pumps = [asyncio.ensure_future(one) for one in both]
+            pumps = [asyncio.ensure_future(one) for one in (self._pump(reader, there[1]), self._pump(there[0], writer))]
             try:
                 # A side that closes ends both, as it does without a proxy.
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for pump in pumps:
                     pump.cancel()
-                there[1].close()
-            self._writers.discard(there[1])
+            await self._close(there[1])
+        await self._close(writer)
+
+    async def _close(self, writer: asyncio.StreamWriter) -> None:
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
         self._writers.discard(writer)
-        self._tasks.discard(task)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
