@@ -26,10 +26,10 @@ check: setup ## lint, format, types (the page's too), layers
 	node .local/types/node_modules/typescript/bin/tsc --project deploy/fetched/types/tsconfig.json
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
-compile: setup ## the processor's fold compiled from the same source, into .local/compiled; PROCESSOR_COMPILED_DIR names it to a slot
+compile: setup ## the processor's fold and the collector's intake compiled from the same source, into .local/compiled; PROCESSOR_COMPILED_DIR and COLLECTOR_COMPILED_DIR name it to a slot and a collector
 	@$(PYTHON) -m deploy.compiled.build
 
-unit: $(if $(COMPILED),compile,setup) ## the tests that need nothing but Python, with few generated cases: the run between two changes [COMPILED=1: of the compiled fold]
+unit: $(if $(COMPILED),compile,setup) ## the tests that need nothing but Python, with few generated cases: the run between two changes [COMPILED=1: of the compiled modules]
 	$(if $(COMPILED),PROCESSOR_COMPILED=required PROCESSOR_COMPILED_DIR=.local/compiled )$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration' --hypothesis-profile quick
 
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
@@ -60,7 +60,7 @@ two-builds: setup-test ## slots of the last release and of this build, rolled fo
 	$(PYTHON) -m pytest tests/two_builds
 
 bench: compile ## processor, collector, hand-over, recovery, finalizer, end to end, recordings: one table; writes bench/README.md; two peers need Go and Rust
-	@PROCESSOR_COMPILED_DIR=.local/compiled $(PYTHON) -m bench
+	@COLLECTOR_COMPILED_DIR=.local/compiled PROCESSOR_COMPILED_DIR=.local/compiled $(PYTHON) -m bench
 
 loadtest: setup ## locust's players against everything on this machine; fails on any loss [SHAPE=kickoff|ads|soak|ramp] [VIEWERS=n] [SECONDS=n]
 	@$(PYTHON) -m deploy.demo.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))

@@ -14,12 +14,12 @@ from xdist.scheduler import Scheduling
 
 from deploy.local import process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
-from services.processor import compiled
+from services.rim.process import compiled
 from tests import deferred, prefork, scheduling
 
 deferred.defer()
 #: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
-BUILD: Final = compiled.choose(os.environ)
+BUILD: Final = compiled.choose("processor", os.environ)
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=8)

@@ -29,7 +29,7 @@ from deploy.local.process import Running, new_process
 
 _ROOT: Final = Path(__file__).parents[1]
 #: Read by the interpreter, the linker, the C library, or with the imports, so that a fork would not see a change.
-READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG", "PROCESSOR_COMPILED")
+READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG", "PROCESSOR_COMPILED", "COLLECTOR_COMPILED")
 #: Packages whose modules may be imported before they are run.
 _OURS: Final = ("services", "tests")
 _BYTES_MAX: Final = 1 << 20

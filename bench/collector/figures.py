@@ -1,13 +1,16 @@
 """The measurements of each server under each load, as lines of output, and their comparison."""
 
+import os
 import statistics
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.collector.servers import ALL, LINGER_MS
+from bench.collector.servers import ALL, COMPILED_DIR, LINGER_MS
 from bench.report.results import Compared, Part, against
 
-COMMAND: Final = "python -m bench.collector"
+_IS_COMPILED: Final = COMPILED_DIR in os.environ
+_BUILD: Final = "compiled" if _IS_COMPILED else "interpreted"
+COMMAND: Final = f"{f'{COMPILED_DIR}=.local/compiled ' if _IS_COMPILED else ''}python -m bench.collector"
 #: (what, ours, theirs, beacons a POST, the most that ours may cost of theirs), CPU a request.
 GOALS: Final = (
     ("full intake to pass-through", "full", "pass-through", 20, 1.6),
@@ -85,7 +88,8 @@ def part(found: list[Measured]) -> Part:
         "Real mux-embed events (text/plain, about 1 kB each) from a client on the same two cores, so requests a second and"
         " latency include the client; CPU is that of the server's process. All servers: one thread, acks=all, lz4,"
         f" {LINGER_MS} ms of linger, 200 after the acks. The peers read each event's key and produce the event as it came, as the"
-        " pass-through does; the full intake decodes, checks and writes canonical beacons. Karapace is not on PyPI: not compared."
+        " pass-through does; the full intake decodes, checks and writes canonical beacons, with its modules"
+        f" {_BUILD}. Karapace is not on PyPI: not compared."
     )
     return Part(
         name="collector",

@@ -12,6 +12,8 @@ from deploy.local.ports import free_port
 from shared.topics import BEACONS
 
 LINGER_MS: Final = 5
+#: Names a build of `make compile`, as to any collector. The pass-through takes nothing from it.
+COMPILED_DIR: Final = "COLLECTOR_COMPILED_DIR"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class Server:
 
 def _ours(bootstrap: str, port: int) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COLLECTOR_", "PLAYHEAD_"))}
+    if COMPILED_DIR in os.environ:
+        # Of a build that does not fit nothing is measured.
+        kept |= {COMPILED_DIR: os.environ[COMPILED_DIR], "COLLECTOR_COMPILED": "required"}
     return kept | {
         "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
         "COLLECTOR_HOST": "127.0.0.1",

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from services.processor import compiled
+from services.rim.process import compiled
 
-BUILD: Final = compiled.choose(os.environ)
+BUILD: Final = compiled.choose("processor", os.environ)
 
 from bench.fold.inputs import Input  # noqa: E402
 from services.processor.catalogue import APPLICATIONS  # noqa: E402

@@ -13,10 +13,10 @@ from typing import Any
 
 import structlog
 
-from services.processor import compiled
+from services.rim.process import compiled
 
 # Before the fold is imported.
-BUILD = compiled.choose(os.environ)
+BUILD = compiled.choose("processor", os.environ)
 
 from bench.processor import reduced  # noqa: E402
 from bench.processor.systems import FINISH_CLEAN_MS  # noqa: E402

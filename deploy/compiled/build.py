@@ -19,8 +19,7 @@ from typing import Final
 
 from deploy.compiled.modules import MODULES
 from deploy.local.paths import ROOT
-from services.processor.compiled import MANIFEST, SUFFIX, Manifest, WrongBuild, manifest_of
-from services.processor.version import code_version
+from services.rim.process.compiled import MANIFEST, SUFFIX, Manifest, WrongBuild, manifest_of, source_digest
 
 FOLDER: Final = ROOT / ".local" / "compiled"
 #: The start of the file name of what all libraries load first.
@@ -54,7 +53,7 @@ class NotCompiled(RuntimeError):
 
 def build(folder: Path, level: str = "2") -> Manifest:
     """Compiles the fold into `folder`, which is replaced; `level` is the C compiler's. Raises `NotCompiled`."""
-    code = code_version()
+    code = source_digest()
     with tempfile.TemporaryDirectory(prefix="compiled-") as name:
         copy = Path(name)
         for package in ("services", "shared"):

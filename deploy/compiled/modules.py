@@ -10,11 +10,23 @@ A module is compiled where it is a cost of every record and gives the same bytes
 from collections.abc import Mapping
 from typing import Final
 
+_INTAKE: Final = "services.collector.intake"
+_ADMISSION: Final = "services.collector.admission"
 _ENGINE: Final = "services.processor.engine"
 _VIEWS: Final = "services.processor.applications.video_views"
 
 #: The module's name, and its reason.
 MODULES: Final[Mapping[str, str]] = {
+    f"{_ADMISSION}.admission": "what each request may take",
+    f"{_ADMISSION}.known_views": "whether a request's views are new",
+    f"{_ADMISSION}.limits": "the rates and the room of each request's address and customer",
+    f"{_INTAKE}.body": "each body, unpacked",
+    f"{_INTAKE}.json_format": "each body's size in values",
+    f"{_INTAKE}.mux.mux": "each event of a Mux client becomes a beacon",
+    f"{_INTAKE}.mux.names": "each name of a Mux client's event",
+    f"{_INTAKE}.values": "each value of a beacon",
+    "services.collector.received.counting": "each request is counted",
+    "services.collector.received.releases": "the release of each request's views",
     f"{_ENGINE}.application.bound": "each get and put of an application",
     f"{_ENGINE}.core.context": "each output",
     f"{_ENGINE}.core.folding": "the loop over records",

@@ -13,6 +13,7 @@ from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.post import Rules
 from services.collector.intake.sender.customers import ANYBODY, Customer, Customers
 from services.rim.database.postgres import Dsn
+from services.rim.process.compiled import CompiledSettings
 from shared.chunks import CHUNK_BYTES_MAX
 from shared.http.peer import Network
 from shared.schemas.beacon import CUSTOMER_ID
@@ -25,7 +26,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{0,64}")
 NO_PROXIES = "none"
 
 
-class CollectorSettings(IntakeLimits, Settings):
+class CollectorSettings(IntakeLimits, CompiledSettings, Settings):
     """What the collector reads besides the common settings."""
 
     PREFIX: ClassVar[str] = "COLLECTOR_"

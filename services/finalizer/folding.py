@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from services.processor import compiled
+from services.rim.process import compiled
 
 # Each of Spark's Python processes chooses as a slot does, before it imports the fold.
-BUILD: Final = compiled.choose(os.environ)
+BUILD: Final = compiled.choose("processor", os.environ)
 
 from services.processor.catalogue import APPLICATIONS  # noqa: E402
 from services.processor.engine.application.application import Application  # noqa: E402

@@ -3,10 +3,10 @@
 import os
 import sys
 
-from services.processor import compiled
+from services.rim.process import compiled
 
 # A module is imported once: the build is chosen before the program imports the fold.
-BUILD = compiled.choose(os.environ)
+BUILD = compiled.choose("processor", os.environ)
 
 from services.processor import program  # noqa: E402
 

@@ -17,7 +17,6 @@ import structlog
 
 from services.processor import commands
 from services.processor.catalogue import APPLICATIONS
-from services.processor.compiled import Build
 from services.processor.engine.application.application import Application, NotCoPartitioned
 from services.processor.engine.application.failure_rules import FailureRules
 from services.processor.engine.routing import Owners
@@ -37,6 +36,7 @@ from services.rim.admin.admin import AdminServer
 from services.rim.http.tls import client_context, server_context
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process import garbage, malloc
+from services.rim.process.compiled import Build, check
 from services.rim.process.crash_points import CrashPoints
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
@@ -54,8 +54,7 @@ _UNASKED: Final = Build(False, "none was chosen")
 
 def _application(settings: ProcessorSettings, environ: Mapping[str, str], build: Build) -> Application:
     """The application, as operators run it. Raises `SettingsError`."""
-    if settings.compiled == "required" and not build.is_compiled:
-        raise SettingsError(f"PROCESSOR_COMPILED=required: {build.reason}")
+    check(settings, build)
     return dataclasses.replace(
         APPLICATIONS[settings.application](environ).under(settings.application_id(settings.application)),
         version=settings.version or code_version(),

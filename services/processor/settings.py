@@ -5,9 +5,9 @@ from typing import ClassVar, Literal, Self
 
 import pydantic
 
-from services.processor.compiled import CompiledSettings
 from services.processor.engine.application.failure_rules import FailureRules
 from services.rim.http.credentials import Credential, Credentials, digest_of, parse
+from services.rim.process.compiled import CompiledSettings
 from services.rim.process.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 

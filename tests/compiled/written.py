@@ -1,6 +1,7 @@
-"""A plugin of pytest: notes, for each test, the SHA-256 of everything that its cores commit: `-p tests.compiled.written`.
+"""A plugin of pytest: notes, for each test, the SHA-256 of what it writes: `-p tests.compiled.written`.
 
-Changed rows, outputs and positions, in order. WRITTEN_TO names the file that gets the hashes as JSON, by test.
+Of its cores the changed rows, outputs and positions of each commit, and of the intake the records of each request, in order.
+WRITTEN_TO names the file that gets the hashes as JSON, by test.
 """
 
 import hashlib
@@ -34,6 +35,10 @@ class Written:
         for part in (*checkpoint.changes.items(), *checkpoint.outputs, checkpoint.meta):
             written.update(repr(part).encode())
 
+    def add_records(self, made: Any) -> None:
+        """The records of one request."""
+        self.hashes.setdefault(self._test, hashlib.sha256()).update(repr(made).encode())
+
     def pytest_sessionfinish(self) -> None:
         found = {test: written.hexdigest() for test, written in self.hashes.items()}
         Path(os.environ[VARIABLE]).write_text(json.dumps(found))
@@ -41,16 +46,23 @@ class Written:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Imported when the build is chosen: tests/conftest.py does that.
+    from services.collector.sink import records  # noqa: PLC0415
     from services.processor.engine.driver import Driver  # noqa: PLC0415
 
     _leave_constants_out()
-    written, cut = Written(), Driver._cut
+    written, cut, records_of = Written(), Driver._cut, records.records_of
 
     def noted(driver: Driver, clock_ms: int | None, records_max: int | None) -> Any:
         checkpoint = cut(driver, clock_ms, records_max)
         written.add(checkpoint)
         return checkpoint
 
+    def noted_records(*given: Any, **named: Any) -> Any:
+        made = records_of(*given, **named)
+        written.add_records(made)
+        return made
+
+    records.records_of = noted_records
     Driver._cut = noted  # type: ignore[method-assign]
     config.pluginmanager.register(written, "written")
 

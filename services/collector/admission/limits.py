@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from services.collector.customers.usage import Usage
 from services.collector.intake.sender.customers import Customer, KeyLimits
@@ -81,7 +81,8 @@ def customer_of_subject(subject: str) -> str:
     return subject.partition(" ")[0]
 
 
-class _Wanted(NamedTuple):
+@dataclass(frozen=True)
+class _Wanted:
     """What a request takes of one bucket."""
 
     customer_id: str

@@ -35,7 +35,7 @@ def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
     Every value follows a comma or opens a list or an object; an object takes more memory and counts twice. Characters of
     strings count too, so the bound is far above what clients send.
     """
-    if len(body) <= ITEMS_FREE_BYTES:
+    if len(body) <= max(ITEMS_FREE_BYTES, per_item * rules.body_items_max // 2):
         return
     items = body.count(b",") + body.count(b"[") + 2 * body.count(b"{")
     if items > per_item * rules.body_items_max:

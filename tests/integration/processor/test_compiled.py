@@ -1,4 +1,4 @@
-"""The fold compiled from the same source writes the same bytes as the interpreted one, of every application."""
+"""Compiled code writes the same bytes as the interpreted code of its source: the intake, and the fold of every application."""
 
 import json
 import os
@@ -11,14 +11,22 @@ import pytest
 
 from deploy.compiled import build
 from deploy.local.paths import ROOT
-from services.processor.compiled import MANIFEST, SUFFIX
+from services.rim.process.compiled import MANIFEST, SUFFIX
 from tests.compiled.written import VARIABLE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 
 _APPLICATIONS: Final = "tests/unit/processor/applications"
-#: What drives the applications, each of them: beacons of real players as they were captured, stories, and generated sessions.
+_COLLECTOR: Final = "tests/unit/collector"
+#: What drives the intake and each application: beacons of real players as they were captured, stories, generated sessions, and
+#: hostile requests.
 TESTS: Final = (
+    "tests/fuzz",
+    f"{_COLLECTOR}/admission",
+    f"{_COLLECTOR}/intake/test_body.py",
+    f"{_COLLECTOR}/intake/test_mux.py",
+    f"{_COLLECTOR}/intake/test_mux_sdks.py",
+    f"{_COLLECTOR}/received",
     f"{_APPLICATIONS}/alerts/test_alerts.py",
     f"{_APPLICATIONS}/api_baselines/test_api_baselines.py",
     f"{_APPLICATIONS}/api_schemas/test_api_schemas.py",
@@ -86,7 +94,7 @@ def test_both_builds_pass_the_same_tests_and_commit_the_same_bytes(compiled: Pat
 
 def test_every_module_of_a_build_is_the_compiled_one(compiled: Path) -> None:
     program = (
-        "import importlib, os; from services.processor import compiled; print(compiled.choose(os.environ));"
+        "import importlib, os; from services.rim.process import compiled; print(compiled.choose('processor', os.environ));"
         "from deploy.compiled.modules import MODULES;"
         "print([name for name in MODULES if importlib.import_module(name).__file__.endswith('.py')])"
     )
@@ -108,12 +116,15 @@ def test_a_build_that_does_not_fit_is_not_used(compiled: Path, tmp_path: Path, s
         (tmp_path / library.name).symlink_to(library)
     (tmp_path / MANIFEST).write_text(json.dumps(spoil(json.loads((compiled / MANIFEST).read_text()))))
     settings = {"PROCESSOR_COMPILED_DIR": str(tmp_path)}
-    chosen = "import os; from services.processor import compiled; print(compiled.choose(os.environ))"
+    chosen = "import os; from services.rim.process import compiled; print(compiled.choose('processor', os.environ))"
     ended = run("-c", chosen, environ=settings)
     assert ended.stdout.startswith("Build(is_compiled=False"), ended.stdout
     assert reason in ended.stdout
-    # And where it is required, the slot says why it does not start.
-    ended = run("-m", "services.processor", environ=settings | {"PROCESSOR_COMPILED": "required"})
-    assert ended.returncode == 2, ended.stdout
-    assert ended.stdout.startswith("processor: PROCESSOR_COMPILED=required: ")
-    assert reason in ended.stdout
+    # And where it is required, the service says why it does not start.
+    for service in ("processor", "collector"):
+        prefix = service.upper()
+        required = {f"{prefix}_COMPILED": "required", f"{prefix}_COMPILED_DIR": str(tmp_path)}
+        ended = run("-m", f"services.{service}", environ=required)
+        assert ended.returncode == 2, ended.stdout
+        assert ended.stdout.startswith(f"{service}: {prefix}_COMPILED=required: ")
+        assert reason in ended.stdout

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from deploy.compiled.build import compile_modules
-from services.processor.compiled import SUFFIX
+from services.rim.process.compiled import SUFFIX
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

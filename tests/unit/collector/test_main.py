@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 import structlog
 
-from services.collector import __main__ as collector
+from services.collector import program as collector
 from services.collector.customers.file import CustomersFile
 from services.collector.settings import CollectorSettings
 from services.collector.sink.kafka_sink import KafkaSink

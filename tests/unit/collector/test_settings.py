@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.collector.__main__ import EXIT_SETTINGS, main
 from services.collector.intake.sender.customers import ANYBODY, Customer, Found
+from services.collector.program import EXIT_SETTINGS, main
 from services.collector.settings import CollectorSettings
 from shared.settings import SettingsError
 

@@ -8,27 +8,26 @@ import pytest
 
 from deploy.compiled import build
 from deploy.compiled.modules import MODULES
-from services.processor.compiled import MANIFEST, SUFFIX, Build, choose
-from services.processor.version import code_version
+from services.rim.process.compiled import MANIFEST, SUFFIX, Build, choose, source_digest
 
 
 def build_in(folder: Path, **changed: object) -> None:
     modules = ["services.processor.engine.state.layers"]
-    made = {"code": code_version(), "suffix": SUFFIX, "library": "p__mypyc", "modules": modules} | changed
+    made = {"code": source_digest(), "suffix": SUFFIX, "library": "p__mypyc", "modules": modules} | changed
     (folder / MANIFEST).write_text(json.dumps(made))
 
 
 def test_the_interpreted_build_runs_where_no_other_is_named() -> None:
-    assert choose({}) == Build(False, "PROCESSOR_COMPILED_DIR is not set")
+    assert choose("processor", {}) == Build(False, "PROCESSOR_COMPILED_DIR is not set")
 
 
 def test_a_build_that_is_switched_off_is_not_looked_at(tmp_path: Path) -> None:
     settings = {"PROCESSOR_COMPILED": "off", "PROCESSOR_COMPILED_DIR": str(tmp_path)}
-    assert choose(settings) == Build(False, "PROCESSOR_COMPILED=off")
+    assert choose("processor", settings) == Build(False, "PROCESSOR_COMPILED=off")
 
 
 def test_a_wrong_setting_chooses_the_interpreted_build_and_says_why() -> None:
-    chosen = choose({"PROCESSOR_COMPILED": "perhaps"})
+    chosen = choose("processor", {"PROCESSOR_COMPILED": "perhaps"})
     assert not chosen.is_compiled
     assert "PROCESSOR_COMPILED='perhaps'" in chosen.reason
 
@@ -39,14 +38,16 @@ def test_a_wrong_setting_chooses_the_interpreted_build_and_says_why() -> None:
 def test_a_folder_without_a_build_is_not_used(tmp_path: Path, content: str | None, reason: str) -> None:
     if content is not None:
         (tmp_path / MANIFEST).write_text(content)
-    chosen = choose({"PROCESSOR_COMPILED_DIR": str(tmp_path)})
+    chosen = choose("processor", {"PROCESSOR_COMPILED_DIR": str(tmp_path)})
     assert not chosen.is_compiled
     assert reason in chosen.reason
 
 
 def test_a_build_of_other_code_is_not_used(tmp_path: Path) -> None:
     build_in(tmp_path, code="0" * 16)
-    assert choose({"PROCESSOR_COMPILED_DIR": str(tmp_path)}) == Build(False, f"{tmp_path} is made from other code")
+    assert choose("processor", {"PROCESSOR_COMPILED_DIR": str(tmp_path)}) == Build(
+        False, f"{tmp_path} is made from other code"
+    )
 
 
 def test_a_build_is_current_while_nothing_of_how_it_is_made_has_changed(
@@ -70,7 +71,7 @@ def test_a_build_is_current_while_nothing_of_how_it_is_made_has_changed(
 def test_a_build_is_not_used_by_a_process_that_has_imported_the_fold(tmp_path: Path) -> None:
     importlib.import_module("services.processor.engine.state.layers")
     build_in(tmp_path)
-    chosen = choose({"PROCESSOR_COMPILED_DIR": str(tmp_path)})
+    chosen = choose("processor", {"PROCESSOR_COMPILED_DIR": str(tmp_path)})
     assert not chosen.is_compiled
     assert chosen.reason.endswith("layers was imported before the build was chosen")
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -17,6 +17,7 @@ import orjson
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import check_items, parsed, with_whole_characters
 from services.collector.intake.mux.names import FullNames
+from services.collector.intake.mux.shapes import FLAT_BODY, RAW_BODY
 from services.collector.intake.offsets import Stamp, clock_offsets_ms
 from services.collector.intake.post import (
     InvalidInput,
@@ -129,28 +130,6 @@ _NONE_YET: Final = object()
 _full_names: Final = FullNames()
 
 
-#: A whole number that every reader of the topic can hold. Larger ones are read with more care, as fractions.
-_Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_Scalar = None | bool | _Whole | float | str
-
-
-class _FlatBody(msgspec.Struct):
-    """A body as nearly all are: values hold values one level deep at most, so that nothing need be looked at twice."""
-
-    events: list[dict[str, _Scalar | dict[str, _Scalar] | list[_Scalar]]]
-    metadata: dict[str, _Scalar] = {}
-
-
-class _RawBody(msgspec.Struct):
-    """A body with its events as they were written."""
-
-    events: list[msgspec.Raw]
-
-
-_flat_body: Final = msgspec.json.Decoder(_FlatBody)
-_raw_body: Final = msgspec.json.Decoder(_RawBody)
-
-
 def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     """The POST's beacons; an invalid event is rejected alone, an invalid body as a whole."""
     try:
@@ -195,7 +174,7 @@ def _by_key(keys: list[tuple[int, str]], events: int, rejected_places: list[int]
 def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
     """The body's metadata and events, and whether all events are known to be flat objects."""
     try:
-        flat = _flat_body.decode(body)
+        flat = FLAT_BODY.decode(body)
     except NO_JSON:
         document = parsed(body)
     else:
@@ -210,7 +189,7 @@ def _as_written(body: bytes) -> Sequence[msgspec.Raw]:
     """The events byte for byte, except halves of characters; an empty result if they cannot be separated."""
     for text in (body, with_whole_characters(body)):
         with contextlib.suppress(*NO_JSON):
-            return _raw_body.decode(text).events
+            return RAW_BODY.decode(text).events
     return ()
 
 

@@ -1,10 +1,11 @@
-"""Chooses between the two builds of the fold: the modules as Python interprets them, or compiled from the same source.
+"""Chooses between the two builds of a service's busiest modules: as Python interprets them, or compiled from the same source.
 
 A build is a folder that `make compile` makes (`deploy/compiled`): a library for each module, and `build.json`. It is used only
 with the code and the interpreter that it was made from. Python decides where a module comes from when it imports it, so `choose`
 comes before any of them is imported.
 """
 
+import hashlib
 import importlib.util
 import json
 import sys
@@ -18,23 +19,23 @@ from typing import ClassVar, Final, Literal, NamedTuple
 
 import pydantic
 
-from services.processor.version import code_version
 from shared.settings import SettingsError, SettingsGroup
 
 MANIFEST: Final = "build.json"
+#: The packages whose modules may be compiled, and those that they read.
+_SOURCES: Final = ("services/collector", "services/processor", "services/rim", "shared")
+_DIGEST_BYTES: Final = 8
 #: The end of a library's file name; it names the interpreter that can load it.
 SUFFIX: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
 class CompiledSettings(SettingsGroup):
-    """Which build runs."""
-
-    PREFIX: ClassVar[str] = "PROCESSOR_"
+    """Which build runs; a service has these settings under its own prefix."""
 
     compiled: Literal["auto", "off", "required"] = pydantic.Field(
         default="auto",
-        description="auto: the compiled fold where PROCESSOR_COMPILED_DIR has one of this code; off: the interpreted one;"
-        " required: does not start without a compiled one",
+        description="auto: compiled code where the folder of the next setting has it of this source; off: interpreted code;"
+        " required: does not start without compiled code",
     )
     compiled_dir: Path | None = pydantic.Field(
         default=None, description="a folder that `make compile` made; images have one"
@@ -46,7 +47,7 @@ class Manifest(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(frozen=True)
 
-    #: `code_version` of what it was made from: constants of modules that are not compiled are part of it too.
+    #: `source_digest` of what it was made from: constants of modules that are not compiled are part of it too.
     code: str
     #: Of how it was made: `deploy.compiled.build.recipe`. A process need not know it.
     recipe: str = ""
@@ -67,25 +68,45 @@ class WrongBuild(ValueError):
     """A build that this process cannot use; the text says why."""
 
 
-def choose(environ: Mapping[str, str]) -> Build:
-    """Decides which build the modules of the fold come from when they are imported.
+def choose(service: str, environ: Mapping[str, str]) -> Build:
+    """Decides which build a service's modules come from when they are imported; `service` is its name, as `processor`.
 
     A wrong setting chooses the interpreted one: the service says what is wrong when it reads its settings.
     """
-    variables = [CompiledSettings.variable(field) for field in CompiledSettings.model_fields]
+
+    class Own(CompiledSettings):
+        PREFIX: ClassVar[str] = f"{service.upper()}_"
+
+    variables = [Own.variable(field) for field in Own.model_fields]
     try:
-        settings = CompiledSettings.load({name: environ[name] for name in variables if name in environ})
+        settings = Own.load({name: environ[name] for name in variables if name in environ})
     except SettingsError as error:
         return Build(False, str(error))
     if settings.compiled == "off":
-        return Build(False, "PROCESSOR_COMPILED=off")
+        return Build(False, f"{Own.variable('compiled')}=off")
     if settings.compiled_dir is None:
-        return Build(False, "PROCESSOR_COMPILED_DIR is not set")
+        return Build(False, f"{Own.variable('compiled_dir')} is not set")
     try:
         _use(settings.compiled_dir, manifest_of(settings.compiled_dir))
     except WrongBuild as error:
         return Build(False, str(error))
     return Build(True, str(settings.compiled_dir))
+
+
+def check(settings: CompiledSettings, build: Build) -> None:
+    """Raises `SettingsError` where compiled code is required and another build was chosen."""
+    if settings.compiled == "required" and not build.is_compiled:
+        raise SettingsError(f"{settings.variable('compiled')}=required: {build.reason}")
+
+
+def source_digest() -> str:
+    """The digest of what compiled modules are made from, and of what they read, hexadecimal."""
+    root = Path(__file__).parents[3]
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for folder in _SOURCES:
+        for path in sorted((root / folder).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\x00" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def manifest_of(folder: Path) -> Manifest:
@@ -96,7 +117,7 @@ def manifest_of(folder: Path) -> Manifest:
         raise WrongBuild(f"{folder / MANIFEST}: {error}") from None
     if manifest.suffix != SUFFIX:
         raise WrongBuild(f"{folder} is made for {manifest.suffix}, not for {SUFFIX}")
-    if manifest.code != code_version():
+    if manifest.code != source_digest():
         raise WrongBuild(f"{folder} is made from other code")
     return manifest
 
