@@ -18,8 +18,9 @@ _VIEWS: Final = "services.processor.applications.video_views"
 #: The module's name, and its reason.
 MODULES: Final[Mapping[str, str]] = {
     f"{_ADMISSION}.admission": "what each request may take",
+    f"{_ADMISSION}.held": "the room that each request takes",
     f"{_ADMISSION}.known_views": "whether a request's views are new",
-    f"{_ADMISSION}.limits": "the rates and the room of each request's address and customer",
+    f"{_ADMISSION}.rates": "the rates of each request's address and customer",
     f"{_INTAKE}.body": "each body, unpacked",
     f"{_INTAKE}.json_format": "each body's size in values",
     f"{_INTAKE}.mux.mux": "each event of a Mux client becomes a beacon",

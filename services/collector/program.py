@@ -19,7 +19,7 @@ from typing import Final
 import structlog
 import uvloop
 
-from services.collector.admission.limits import LIMITED
+from services.collector.admission.rates import LIMITED
 from services.collector.customers.file import CustomersFile, CustomersSource, RulesNow
 from services.collector.customers.table import CustomersTable, TableAway
 from services.collector.customers.upkeep import Upkeep

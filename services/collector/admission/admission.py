@@ -13,16 +13,15 @@ from functools import lru_cache
 from typing import Final
 
 from services.collector.admission.bounds import Limits
+from services.collector.admission.held import InFlight, Share
 from services.collector.admission.known_views import KnownViews
-from services.collector.admission.limits import (
+from services.collector.admission.rates import (
     BURST_SECONDS,
     WASTE_BURST_SECONDS,
     AddressRates,
     Amount,
-    InFlight,
     RateLimits,
     RejectedRoom,
-    Share,
     customer_of_subject,
     key_subject,
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.collector.admission.limits import NO_RATES
+from services.collector.admission.rates import NO_RATES
 from services.collector.intake.sender.customers import Customer
 
 

@@ -8,7 +8,7 @@ import structlog
 from aiohttp import StreamReader, web
 
 from services.collector.admission.bounds import BodyLimits
-from services.collector.admission.limits import Slots
+from services.collector.admission.held import Slots
 from services.collector.admission.retry_later import RetryLater
 
 log = structlog.get_logger(__name__)

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from services.collector.admission.admission import Admission, Demand, party_of
-from services.collector.admission.limits import Share
+from services.collector.admission.held import Share
 from services.collector.admission.retry_later import RetryLater
 from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.intake.body import beginning, small, unpacked_bytes_max

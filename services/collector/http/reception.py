@@ -16,7 +16,7 @@ from aiohttp import web
 
 from services.collector.admission.admission import Admission, parties_of, party_of
 from services.collector.admission.bounds import Limits
-from services.collector.admission.limits import Share
+from services.collector.admission.held import Share
 from services.collector.admission.retry_later import RetryLater
 from services.collector.customers.usage import Usage
 from services.collector.http.bodies import Bodies

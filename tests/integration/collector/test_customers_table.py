@@ -22,7 +22,7 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from services.accounts.store import schema
-from services.collector.admission.limits import Amount, RateLimits
+from services.collector.admission.rates import Amount, RateLimits
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports

@@ -22,7 +22,7 @@ from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
 from services.accounts.commands import login_link, make_tenant
-from services.collector.admission.limits import Amount, RateLimits
+from services.collector.admission.rates import Amount, RateLimits
 from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports
 from services.collector.intake.sender.customers import Customer

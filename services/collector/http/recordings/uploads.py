@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 from aiohttp import StreamReader, web
 
-from services.collector.admission.limits import Slots
+from services.collector.admission.held import Slots
 from services.collector.admission.retry_later import RetryLater
 from services.collector.intake.post import InvalidInput
 from services.collector.intake.recording import Head

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from services.collector.admission.limits import AddressRates, InFlight, Slots
+from services.collector.admission.held import InFlight, Slots
+from services.collector.admission.rates import AddressRates
 from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.http.clients import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
 from services.collector.intake.mux import mux

@@ -1,9 +1,9 @@
-"""What one process takes on: rates by customer, bytes in flight. Time is an argument."""
+"""Rates by customer and address. Time is an argument."""
 
 import pytest
 
 from services.collector.admission.known_views import KnownViews
-from services.collector.admission.limits import AddressRates, Amount, InFlight, RateLimits
+from services.collector.admission.rates import AddressRates, Amount, RateLimits
 from services.collector.customers.usage import Refused, Stored, Usage
 from services.collector.intake.sender.customers import Customer
 
@@ -162,13 +162,3 @@ def test_an_address_that_stays_within_its_rate_never_waits() -> None:
     for _ in range(20):
         requests.take_amount("bad", 1, 0.0)
     assert requests.wait_seconds("bad", 0.0) == pytest.approx(0.1)
-
-
-def test_bytes_in_flight_are_bounded() -> None:
-    in_flight = InFlight(100)
-    assert in_flight.take_bytes(60)
-    assert not in_flight.take_bytes(41)
-    assert in_flight.take_bytes(40)
-    in_flight.give_back(60)
-    assert in_flight.take_bytes(60)
-    assert in_flight.bytes == 100
