@@ -14,7 +14,8 @@ import pytest
 
 from deploy.demo.comparing.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.serving.database import Fenced, Serving, ServingAway, StatementTooSlow, hash_of
+from services.finalizer.serving.database import Serving, hash_of
+from services.finalizer.serving.fenced import Fenced, ServingAway, StatementTooSlow
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
 from services.finalizer.transforms.forgotten import Forgotten

@@ -22,7 +22,8 @@ from services.finalizer.jobs import reprocess
 from services.finalizer.jobs.deletions.forget import forget
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.serving.database import Fenced, hash_of
+from services.finalizer.serving.database import hash_of
+from services.finalizer.serving.fenced import Fenced
 from services.finalizer.serving.published import Slice
 from services.finalizer.streaming import raw, rollups
 from services.finalizer.warehouse import tables
