@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 import structlog
@@ -189,12 +189,18 @@ def main(build: Build = _UNASKED) -> int:
     except Exception as error:  # noqa: BLE001  (any error ends the slot; the next owner goes on from the last commit)
         failure = error
     finally:
-        if lookups is not None:
-            lookups.stop()
-        admin.stop()
-        if traces is not None:
-            traces.close()
+        served = [one.stop for one in (lookups, admin) if one is not None]
+        _stop_each(log, *served, *([traces.close] if traces is not None else []))
     return _exit_code(log, failure, is_clean=is_clean)
+
+
+def _stop_each(log: structlog.stdlib.BoundLogger, *stops: Callable[[], object]) -> None:
+    """Calls each. What one raises is logged: it hides neither the others nor why the slot ended."""
+    for stop in stops:
+        try:
+            stop()
+        except Exception:
+            log.exception("stop_failed")
 
 
 def _refused(log: structlog.stdlib.BoundLogger, event: str, error: Exception, code: int) -> int:

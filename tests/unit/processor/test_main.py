@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import structlog
 
 from services.processor import program as processor
 from services.processor.engine.application.application import Application
@@ -74,6 +75,18 @@ def test_a_slot_that_cannot_begin_says_so_in_its_last_line(tmp_path: Path, wrong
     assert ended.returncode == 3, ended.stdout
     assert event in last
     assert (wrong[0] if wrong else "already in use") in last
+
+
+def test_a_server_that_cannot_be_stopped_keeps_no_other_from_it_and_is_said() -> None:
+    stopped: list[str] = []
+
+    def breaks() -> None:
+        raise RuntimeError("no thread")
+
+    with structlog.testing.capture_logs() as said:
+        processor._stop_each(structlog.get_logger(), breaks, lambda: stopped.append("admin"))
+    assert stopped == ["admin"]
+    assert [one["event"] for one in said] == ["stop_failed"]
 
 
 def test_an_application_that_nobody_knows_is_refused(
