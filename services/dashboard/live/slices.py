@@ -60,18 +60,16 @@ def slices_of(sums: Sums, within: str = "") -> dict[str, list[dict[str, Any]]]:
 def others_now(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> int:
     """How many viewers more a slice may have: those whom records that do not name it count without a name.
 
-    A record names the values with the most viewers alone. `names` are those of the slice, as `names_of` has them.
+    A record names the values with the most viewers alone, and always views without a value. `names` are those of the slice, as
+    `names_of` has them.
     """
-    unnamed = [
-        f"{dimensions}={PAIR_SEPARATOR.join([OTHER] * len(dimensions.split(',')))}"
-        for dimensions in (name.partition("=")[0] for name in names)
-    ]
+    if any(_is_unknown(name) for name in names):
+        return 0
     return sum(
-        record.slices[other].viewers_now
+        _unnamed_of(record, name)
         for record in _carried(buckets, carry_ms)
         if not any(name in record.slices for name in names)
-        for other in unnamed
-        if other in record.slices
+        for name in names
     )
 
 
@@ -120,6 +118,32 @@ def _other_of(pair: str, dimension: str, value: str) -> tuple[str, str] | None:
     if (first, one) == (dimension, value):
         return second, other
     return (first, one) if (second, other) == (dimension, value) else None
+
+
+def _is_unknown(name: str) -> bool:
+    """Whether a slice is that of views without a value: of a pair, without both."""
+    return all(value in ("", UNKNOWN) for value in _parts_of(name)[2:])
+
+
+def _unnamed_of(record: Live, name: str) -> int:
+    """The viewers of a slice that a record does not name, at most: those without a name, and of a pair those of each of its values
+    whom no pair names.
+    """
+    dimensions = name.partition("=")[0]
+    of_others = PAIR_SEPARATOR.join([OTHER] * len(dimensions.split(",")))
+    others = record.slices.get(f"{dimensions}={of_others}")
+    if others is None:
+        return 0
+    first, second, one, other = _parts_of(name)
+    most = others.viewers_now
+    pairs = [pair for pair in record.slices if pair.startswith(f"{dimensions}=")] if second else []
+    for dimension, value in ((first, one), (second, other)) if second else ():
+        whole = record.slices.get(f"{dimension}={value}")
+        if whole is not None:
+            # Which value `OTHER` stands for is not known.
+            named = [pair for pair in pairs if (found := _other_of(pair, dimension, value)) and found[1] != OTHER]
+            most = min(most, whole.viewers_now - sum(record.slices[pair].viewers_now for pair in named))
+    return max(0, most)
 
 
 def _carried(buckets: Sequence[Sequence[Live]], carry_ms: int) -> list[Live]:
