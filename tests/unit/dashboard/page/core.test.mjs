@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -86,6 +86,15 @@ test("a click narrows a dimension to one value, and leaves what is excluded", ()
   assert.deepEqual(narrowed(before, "cdn", "fastly"), [before[1], before[2], filterOf("cdn", ["fastly"])]);
   assert.equal(filterText(filterOf("cdn", ["a", null], true), (name) => name.toUpperCase()), "CDN is not a or (unknown)");
   assert.equal(filterText("no json", String), "no json");
+});
+
+test("the figure of a second suspect is looked at without the views of the first", () => {
+  const first = { and: [{ dimension: "cdn", in: ["a"] }, { dimension: "asn", in: ["1"] }] };
+  const second = { and: [{ dimension: "country", in: ["DE"] }, { not: first }] };
+  assert.deepEqual(apart(first), [filterOf("cdn", ["a"]), filterOf("asn", ["1"])]);
+  assert.deepEqual(apart(second), [filterOf("country", ["DE"]), JSON.stringify({ not: first })]);
+  assert.equal(filterText(apart(second)[1], String), "not (cdn is a and asn is 1)");
+  assert.deepEqual(apart({ dimension: "cdn", in: [null] }), [filterOf("cdn", [null])]);
 });
 
 test("live figures are of what is counted of the filters: of more than two, of any two", () => {

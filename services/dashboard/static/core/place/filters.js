@@ -48,6 +48,13 @@ export function narrowed(filters, dimension, value) {
 }
 
 /**
+ * A filter of the API as filters of an address: those that it wants all.
+ * @param {any} one
+ * @returns {string[]}
+ */
+export const apart = (one) => (one.and ?? [one]).map((/** @type {any} */ part) => JSON.stringify(part));
+
+/**
  * The opposite of a filter.
  * @param {string} text
  */
