@@ -1,7 +1,7 @@
 // @ts-check
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
-import { chipOf } from "./place/filters.js";
+import { chipOf, pastOf } from "./place/filters.js";
 import { bitrateText, countText, durationText, shareText } from "./words/format.js";
 
 /**
@@ -59,9 +59,6 @@ export function ruleText(rule, titleOf = String) {
   const least = rule.threshold === null || rule.threshold === undefined ? "" : `, ${rule.direction ?? anomaly} ${figureText(rule.metric, rule.threshold)}`;
   return `${title}: ${times} what is usual${least}, and no chance${lasting} (${where})`;
 }
-
-/** The same as the filters of a link. @param {Record<string, string>} slice */
-export const filtersOf = (slice) => Object.entries(slice).map(([dimension, value]) => JSON.stringify({ dimension, in: [value] }));
 
 /** What of the page's filters a rule can have: single values, of at most two dimensions. @param {string[]} filters @returns {Record<string, string>} */
 export function sliceOf(filters) {
@@ -222,7 +219,7 @@ export function historyOf(incident, slice, now_ms, order) {
   const step_ms = isShort ? STEP_MS : Math.max(1, Math.ceil((to_ms - from_ms) / MINUTE_MS / STEPS_MAX)) * MINUTE_MS;
   return {
     parameters: { customer: incident.customer, from_ms, until_ms: Math.max(to_ms, from_ms + step_ms), step_ms, dimension: names.join(","), fields: fields.join(",") },
-    value: names.map((name) => slice[name]).join("\u001f"),
+    value: pastOf(`${names.join(",")}=${names.map((name) => slice[name]).join("\u001f")}`)[1],
   };
 }
 

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aroundOf, dimensionsOf, figureOf, figureText, filtersOf, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
+import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
+import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -28,6 +29,8 @@ test("a slice is named, and leads to its views", () => {
   assert.equal(sliceText({ cdn: "a" }, "", (name) => name.toUpperCase()), "CDN a");
   assert.equal(sliceText({}), "all views");
   assert.deepEqual(filtersOf({ cdn: "a" }).map((one) => JSON.parse(one)), [{ dimension: "cdn", in: ["a"] }]);
+  // Of a value that is not known, and of those that have no name of their own.
+  assert.deepEqual(filtersOf({ cdn: "(unknown)", country: "(other)" }).map((one) => JSON.parse(one)), [{ dimension: "cdn", in: [null] }]);
   assert.equal(figureText("rebuffering", 0.081), "8.10%");
 });
 
@@ -80,6 +83,8 @@ test("the course of an incident is that of its metric in its slice", () => {
   const incident = { customer: "acme", opened_ms: 10_000_000, closed_ms: 10_300_000, event: { metric: "rebuffering" } };
   const { parameters, value } = historyOf(incident, { country: "DE", cdn: "a" }, 99_000_000, ["cdn", "country"]);
   assert.deepEqual([parameters.dimension, parameters.fields, parameters.step_ms, value], ["cdn,country", "rebuffering_now,viewers_now", 60_000, "a\u001fDE"]);
+  const ofNone = historyOf(incident, { country: "(unknown)", cdn: "(unknown)" }, 99_000_000, ["cdn", "country"]);
+  assert.deepEqual([ofNone.parameters.dimension, ofNone.value], ["cdn,country", "(unknown)"]);
   // A short one shows its worst by 5 s, while these are known.
   const steps = (/** @type {any} */ change, /** @type {number} */ now_ms) => historyOf({ ...incident, ...change }, {}, now_ms, []).parameters.step_ms;
   assert.deepEqual([steps({}, 11_000_000), steps({ closed_ms: 20_000_000 }, 30_000_000), steps({ event: { metric: "rejected" } }, 11_000_000)], [5_000, 60_000, 60_000]);

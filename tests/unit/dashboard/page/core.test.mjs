@@ -115,7 +115,7 @@ test("live figures are of what is counted of the filters: of more than two, of a
 
 test("a live slice of one dimension is a filter, whatever its value holds", () => {
   assert.deepEqual([filterOfSlice("video_title=a=b"), filterOfSlice("cdn=(unknown)")], [filterOf("video_title", ["a=b"]), filterOf("cdn", [null])]);
-  assert.deepEqual([pastOf("cdn,asn=(unknown)\u001f(unknown)"), pastOf("cdn=(unknown)"), pastOf("")], [["cdn,asn", "(unknown)"], ["cdn", "(unknown)"], ["", ""]]);
+  assert.deepEqual([pastOf("cdn,asn=(unknown)\u001f(unknown)"), pastOf("cdn,asn=(other)\u001f(other)"), pastOf("cdn=(unknown)"), pastOf("")], [["cdn,asn", "(unknown)"], ["cdn,asn", "(other)"], ["cdn", "(unknown)"], ["", ""]]);
   assert.deepEqual([cut(""), cut("cdn,asn=a=b\u001fc")], [["", ""], ["cdn,asn", "a=b\u001fc"]]);
 });
 

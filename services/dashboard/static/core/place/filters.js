@@ -143,8 +143,9 @@ function isWithin(one, row) {
   return !Array.isArray(one.in) || one.in.includes(text);
 }
 
-/** What live slices call the views without a value. */
+/** What live slices call the views without a value, and those of all values that have no name. */
 const UNKNOWN = "(unknown)";
+const OTHER = "(other)";
 /** Texts of live slices are cut. */
 const SLICE_CHARACTERS_MAX = 64;
 
@@ -178,8 +179,14 @@ function partOf(filters) {
 /** The filter that a live slice of one dimension is. @param {string} slice */
 export function filterOfSlice(slice) {
   const [dimension, value] = cut(slice);
-  return filterOf(dimension, [value === UNKNOWN ? null : value]);
+  return filterOfLive(dimension, value);
 }
+
+/** The filter that a value of live figures is. @param {string} dimension @param {string} value */
+const filterOfLive = (dimension, value) => filterOf(dimension, [value === UNKNOWN ? null : value]);
+
+/** The filters that a live slice is, by dimension. No filter says which values have no name. @param {Record<string, string>} slice */
+export const filtersOf = (slice) => Object.entries(slice).flatMap(([dimension, value]) => (value === OTHER ? [] : [filterOfLive(dimension, value)]));
 
 /** The dimensions of a live slice and its values; both empty of the whole. @param {string} slice @returns {[string, string]} */
 export function cut(slice) {
@@ -187,8 +194,8 @@ export function cut(slice) {
   return at < 0 ? ["", ""] : [slice.slice(0, at), slice.slice(at + 1)];
 }
 
-/** The same as `/v1/live/history` names them: a pair without any value has one name. @param {string} slice @returns {[string, string]} */
+/** The same as `/v1/live/history` names them: a pair without any value has one name, and one of values without a name. @param {string} slice @returns {[string, string]} */
 export function pastOf(slice) {
   const [dimension, value] = cut(slice);
-  return [dimension, value === `${UNKNOWN}\u001f${UNKNOWN}` ? UNKNOWN : value];
+  return [dimension, [UNKNOWN, OTHER].find((name) => value === `${name}\u001f${name}`) ?? value];
 }
