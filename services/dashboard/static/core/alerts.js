@@ -1,7 +1,7 @@
 // @ts-check
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
-import { chipOf, pastOf } from "./place/filters.js";
+import { liveOf, pastOf, UNKNOWN } from "./place/filters.js";
 import { bitrateText, countText, durationText, shareText } from "./words/format.js";
 
 /**
@@ -62,8 +62,8 @@ export function ruleText(rule, titleOf = String) {
 
 /** What of the page's filters a rule can have: single values, of at most two dimensions. @param {string[]} filters @returns {Record<string, string>} */
 export function sliceOf(filters) {
-  const plain = filters.map(chipOf).filter((chip) => chip.dimension && !chip.isNot && chip.values.length === 1 && chip.values[0] !== null);
-  return Object.fromEntries(plain.slice(0, 2).map((chip) => [chip.dimension, String(chip.values[0])]));
+  const plain = filters.flatMap((text) => liveOf(text) ?? []).filter((one) => one.value !== UNKNOWN);
+  return Object.fromEntries(plain.slice(0, 2).map((one) => [one.dimension, one.value]));
 }
 
 /** The metric of a rule that measures the same as one of views. @param {string} metric @returns {string | null} */

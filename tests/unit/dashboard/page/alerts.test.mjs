@@ -99,6 +99,8 @@ test("a rule is of the slice that the page's filters name, and measures what was
   const not = JSON.stringify({ not: { dimension: "os", in: ["iOS"] } });
   const unknown = JSON.stringify({ dimension: "device", in: [null] });
   assert.deepEqual(sliceOf([cdn, several, not, unknown, "{}"]), { cdn: "fastly" });
+  // As live figures name it.
+  assert.deepEqual(sliceOf([JSON.stringify({ dimension: "video_title", in: ["x".repeat(70)] })]), { video_title: "x".repeat(64) });
   const rule = ruleOf(form({ name: "N", customer: "acme", metric: "rebuffering", condition: "threshold", direction: "above", figure: "2", for_seconds: "300", severity: "info" }), { cdn: "fastly" });
   assert.equal(ruleText(rule), "Viewers rebuffering above 2.00% for 5.0 min (cdn fastly)");
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "watch_ms"].map(ruleMetricOf), ["rebuffering", "startup_ms", null]);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, narrowedLive, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -111,6 +111,24 @@ test("live figures are of what is counted of the filters: of more than two, of a
   assert.deepEqual([slices(others, ["cdn", "country"]), slices([cdn], []), slices([], null)], [[], [], []]);
   // Nobody is within two values of one dimension: each can be looked at.
   assert.deepEqual(slices([cdn, filterOf("cdn", ["akamai"])], null), ["cdn=fastly", "cdn=akamai"]);
+});
+
+test("a title that live figures have cut is found among finished views, and its viewers under the same filter", () => {
+  const title = `The film ${"\u{1f600}".repeat(60)} ends`;
+  const short = [...title].slice(0, 64).join("");
+  const clicked = narrowedLive([filterOf("cdn", ["a"]), filterOf("video_title", ["Sintel"])], "video_title", short);
+  assert.deepEqual(clicked, [filterOf("cdn", ["a"]), JSON.stringify({ dimension: "video_title", contains: short })]);
+  assert.ok(holds(clicked, { cdn: "a", video_title: title }));
+  assert.deepEqual(liveParts(clicked, null).map((one) => one.slice), [`cdn,video_title=a\u001f${short}`]);
+  assert.deepEqual(liveParts([filterOf("video_title", [title])], null).map((one) => one.slice), [`video_title=${short}`]);
+  assert.equal(filterOfSlice(`video_title=${short}`), clicked[1]);
+  // Another click takes its place, also where it names a group of finished views; a part of a text stays a filter of its own.
+  assert.deepEqual(narrowedLive(clicked, "video_title", "Sintel"), [clicked[0], filterOf("video_title", ["Sintel"])]);
+  assert.deepEqual(narrowed(clicked, "video_title", null), [clicked[0], filterOf("video_title", [null])]);
+  const part = JSON.stringify({ dimension: "video_title", contains: "film" });
+  assert.deepEqual([narrowedLive([part], "cdn", "(unknown)"), liveParts([part], null)], [[part, filterOf("cdn", [null])], []]);
+  // What somebody wrote into an address.
+  assert.deepEqual(liveParts(["null", "[]", JSON.stringify({ dimension: "asn", in: [7] })], null).map((one) => one.slice), ["asn=7"]);
 });
 
 test("a live slice of one dimension is a filter, whatever its value holds", () => {

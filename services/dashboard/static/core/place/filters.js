@@ -39,12 +39,18 @@ export function filterOf(dimension, values, isNot = false) {
  * @param {string} dimension
  * @param {string | null} value
  */
-export function narrowed(filters, dimension, value) {
+export const narrowed = (filters, dimension, value) => replaced(filters, dimension, filterOf(dimension, [value]));
+
+/** The same with a value as live figures name it. @param {string[]} filters @param {string} dimension @param {string} value */
+export const narrowedLive = (filters, dimension, value) => replaced(filters, dimension, filterOfLive(dimension, value));
+
+/** @param {string[]} filters @param {string} dimension @param {string} by */
+function replaced(filters, dimension, by) {
   const others = filters.filter((text) => {
     const chip = chipOf(text);
-    return chip.dimension !== dimension || chip.isNot;
+    return (chip.dimension !== dimension || chip.isNot) && liveOf(text)?.dimension !== dimension;
   });
-  return [...others, filterOf(dimension, [value])];
+  return [...others, by];
 }
 
 /**
@@ -144,10 +150,21 @@ function isWithin(one, row) {
 }
 
 /** What live slices call the views without a value, and those of all values that have no name. */
-const UNKNOWN = "(unknown)";
+export const UNKNOWN = "(unknown)";
 const OTHER = "(other)";
-/** Texts of live slices are cut. */
+/** Texts of live slices are cut: so many characters are left. */
 const SLICE_CHARACTERS_MAX = 64;
+
+/** @param {unknown} value */
+const shortOf = (value) => [...String(value)].slice(0, SLICE_CHARACTERS_MAX).join("");
+
+/** What live figures have of a filter: the one value of a dimension, or the beginning of a longer one; null for all others. @param {string} text */
+export function liveOf(text) {
+  const { dimension, isNot, values } = chipOf(text);
+  if (dimension) return isNot || values.length !== 1 ? null : { dimension, value: values[0] === null ? UNKNOWN : shortOf(values[0]) };
+  const { dimension: of, contains } = parsed(text) ?? {};
+  return typeof contains === "string" && [...contains].length === SLICE_CHARACTERS_MAX ? { dimension: String(of), value: contains } : null;
+}
 
 /** What live figures are of: a slice as `/v1/live` has it, the filters that it stands for, and its dimensions as a name. @typedef {{name: string, slice: string, filters: string[]}} LivePart */
 
@@ -160,8 +177,8 @@ const SLICE_CHARACTERS_MAX = 64;
  */
 export function liveParts(filters, counted) {
   const usable = filters.filter((text) => {
-    const chip = chipOf(text);
-    return chip.dimension && !chip.isNot && chip.values.length === 1 && (counted === null || counted.includes(chip.dimension));
+    const found = liveOf(text);
+    return found && (counted === null || counted.includes(found.dimension));
   });
   const pairs = usable.flatMap((one, at) => usable.slice(at + 1).map((other) => [one, other]));
   const parts = pairs.map(partOf).filter((one) => new Set(one.name.split(",")).size === 2);
@@ -170,9 +187,9 @@ export function liveParts(filters, counted) {
 
 /** @param {string[]} filters @returns {LivePart} */
 function partOf(filters) {
-  const chips = filters.map(chipOf);
-  const name = chips.map((chip) => chip.dimension).join(",");
-  const values = chips.map((chip) => (chip.values[0] ?? UNKNOWN).slice(0, SLICE_CHARACTERS_MAX));
+  const found = filters.flatMap((text) => liveOf(text) ?? []);
+  const name = found.map((one) => one.dimension).join(",");
+  const values = found.map((one) => one.value);
   return { name, slice: `${name}=${values.join("\u001f")}`, filters };
 }
 
@@ -182,8 +199,11 @@ export function filterOfSlice(slice) {
   return filterOfLive(dimension, value);
 }
 
-/** The filter that a value of live figures is. @param {string} dimension @param {string} value */
-const filterOfLive = (dimension, value) => filterOf(dimension, [value === UNKNOWN ? null : value]);
+/** The filter that a value of live figures is: of one as long as they have any, more may follow it. @param {string} dimension @param {string} value */
+function filterOfLive(dimension, value) {
+  if ([...value].length >= SLICE_CHARACTERS_MAX) return JSON.stringify({ dimension, contains: value });
+  return filterOf(dimension, [value === UNKNOWN ? null : value]);
+}
 
 /** The filters that a live slice is, by dimension. No filter says which values have no name. @param {Record<string, string>} slice */
 export const filtersOf = (slice) => Object.entries(slice).flatMap(([dimension, value]) => (value === OTHER ? [] : [filterOfLive(dimension, value)]));
