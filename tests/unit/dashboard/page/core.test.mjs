@@ -212,6 +212,8 @@ test("the status names what is away", () => {
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
   assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);
   assert.match(words({ picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } }), /Incomplete/);
+  const { notice } = statusOf({ ...state, picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } });
+  assert.equal(notice, "1 of 2 parts of the viewers are counted late, for up to 12 s: they are missing here.");
   assert.equal(words({ picture: { ...picture, state: "waiting", shown_until_ms: null } }), "No live data yet");
 });
 
