@@ -72,6 +72,12 @@ export function ruleMetricOf(metric) {
   return found ? { rebuffer: "rebuffering", playback_failure: "playback_failures", startup_failure: "startup_failures", exit_before_start: "exits_before_start", startup_ms: "startup_ms", bitrate: "bitrate" }[found[1]] ?? null : null;
 }
 
+/** Incidents as they are listed: those that are open first, however long ago they began; then the newest others. @param {any[]} open @param {any[]} newest */
+export function openFirst(open, newest) {
+  const ids = new Set(open.map((one) => one.id));
+  return [...open, ...newest.filter((one) => !ids.has(one.id))];
+}
+
 /** The metric of views nearest to that of a rule: what Explore draws of an incident. @type {Record<string, string>} */
 const OF_VIEWS = {
   rebuffering: "rebuffer_fraction",

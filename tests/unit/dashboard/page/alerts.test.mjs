@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
-import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
+import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -32,6 +32,12 @@ test("a slice is named, and leads to its views", () => {
   // Of a value that is not known, and of those that have no name of their own.
   assert.deepEqual(filtersOf({ cdn: "(unknown)", country: "(other)" }).map((one) => JSON.parse(one)), [{ dimension: "cdn", in: [null] }]);
   assert.equal(figureText("rebuffering", 0.081), "8.10%");
+});
+
+test("an incident that is open stands before newer ones that are over", () => {
+  const [old, over, newest] = [{ id: "a", closed_ms: null }, { id: "b", closed_ms: 5 }, { id: "c", closed_ms: null }];
+  assert.deepEqual(openFirst([newest, old], [newest, over]), [newest, old, over]);
+  assert.deepEqual(openFirst([], [over]), [over]);
 });
 
 test("the views around an incident end now where it goes on", () => {
