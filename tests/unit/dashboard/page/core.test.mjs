@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, narrowedLive, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -95,6 +95,12 @@ test("the figure of a second suspect is looked at without the views of the first
   assert.deepEqual(apart(second), [filterOf("country", ["DE"]), JSON.stringify({ not: first })]);
   assert.equal(filterText(apart(second)[1], String), "not (cdn is a and asn is 1)");
   assert.deepEqual(apart({ dimension: "cdn", in: [null] }), [filterOf("cdn", [null])]);
+});
+
+test("several values are typed with a sign between them, and a title that has it is chosen whole", () => {
+  assert.deepEqual(typedValues(" a | (unknown)|b ", ["a"]), ["a", null, "b"]);
+  assert.deepEqual(typedValues("News | Tuesday", ["News | Tuesday"]), ["News | Tuesday"]);
+  assert.deepEqual([typedValues("(unknown)", ["(unknown)"]), typedValues("", [])], [[null], []]);
 });
 
 test("live figures are of what is counted of the filters: of more than two, of any two", () => {

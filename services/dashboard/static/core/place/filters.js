@@ -61,6 +61,17 @@ function replaced(filters, dimension, by) {
 export const apart = (one) => (one.and ?? [one]).map((/** @type {any} */ part) => JSON.stringify(part));
 
 /**
+ * The values that are typed: one that is known is itself, also where it has the sign that stands between several.
+ * @param {string} text
+ * @param {string[]} known
+ * @returns {(string | null)[]}
+ */
+export function typedValues(text, known) {
+  const parts = known.includes(text) ? [text] : text.split("|").map((one) => one.trim()).filter(Boolean);
+  return parts.map((one) => (one === UNKNOWN ? null : one));
+}
+
+/**
  * The opposite of a filter.
  * @param {string} text
  */
