@@ -161,10 +161,11 @@ function Fact({ name, figure, before }) {
   const { unit, title } = metricOf(name);
   const shown = isShown(name, figure) ? valueText(unit, figure.value) : NONE;
   const was = before && isShown(name, before) ? valueText(unit, before.value) : NONE;
+  const ofBefore = before ? `, n ${countText(before.n)}` : "";
   return html`<li>
     <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//></span>
     <b class=${classOf(name, figure)}>${shown}</b>
-    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}</span>
+    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}${ofBefore}</span>
   </li>`;
 }
 
