@@ -200,7 +200,7 @@ def _of(status: int) -> web.Response:
 
 
 def _away() -> web.Response:
-    return problem_response(Problem(503, "No slot of the processor answers for this session", "lookups-away"))
+    return problem_response(Problem(503, "The processor does not answer for this session", "lookups-away"))
 
 
 def _wrong(detail: str) -> web.Response:

@@ -94,7 +94,7 @@ class OpenViewRoutes:
         except ArrivalsAway:
             return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
         except LookupsAway:
-            return problem_response(Problem(503, "No slot of the processor answers", "lookups-away"))
+            return problem_response(Problem(503, "The processor does not answer", "lookups-away"))
         except LookupsRefused:
             return problem_response(Problem(502, "The processor refuses the question", "lookups-refused"))
         rows = [row for of_one in plays for row in of_one if open_views.matches(asked, row)]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from services.dashboard.arrivals.picture import Read
+from shared.schemas.view import View
 
 #: So many views of a customer are looked up for one question; of a session so many plays.
 LOOKED_UP_MAX: Final = 60
@@ -26,6 +27,7 @@ class AskedOpenViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class OpenViews(msgspec.Struct, frozen=True):
     """The views that match, the one with the newest beacon first, each with the fields of its row as it is now, without its events.
 
+    Dimensions whose names are not those of fields are given too, `custom.<name>` among them.
     `looked_up_n` views had the newest beacons of the last `seconds`; `is_cut`: there were more, or not all could be looked up.
     """
 
@@ -46,6 +48,12 @@ class _Answer(msgspec.Struct):
 
 
 _ANSWER: Final = msgspec.json.Decoder(_Answer)
+#: What a field that a row leaves out means, where that is a value.
+_DEFAULTS: Final = {
+    field.name: field.default
+    for field in msgspec.structs.fields(View)
+    if field.default is not msgspec.NODEFAULT and field.default is not None
+}
 
 
 def candidates(asked: AskedOpenViews, beacons: Iterable[Read]) -> tuple[list[str], bool]:
@@ -74,8 +82,13 @@ def row_of(answer: bytes) -> tuple[bool, dict[str, Any] | None]:
     found = _ANSWER.decode(answer).found
     if found.state != "open" or found.row is None:
         return True, None
-    row = {name: value for name, value in found.row.items() if name != "events"}
-    return False, row | {"viewer": row.get("viewer_user_id") or row.get("viewer_id")}
+    row = _DEFAULTS | {name: value for name, value in found.row.items() if name != "events"}
+    dimensions = {
+        "customer": row.get("customer_id"),
+        "viewer": row.get("viewer_user_id") or row.get("viewer_id"),
+        "exit_before_start": row["ebvs"],
+    }
+    return False, row | dimensions | {f"custom.{name}": value for name, value in (row.get("custom") or {}).items()}
 
 
 def matches(asked: AskedOpenViews, row: dict[str, Any]) -> bool:

@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from shared.schemas.live import BUCKET_MS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
 
 #: As at the newest bucket's end; a partition's last values count while it has no record of a bucket.
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
 #: Summed over the buckets.
 _COUNTS: Final = tuple(field for field in LiveSlice.__struct_fields__ if field not in _GAUGES)
+#: Their places in a slice.
+_FIELDS: Final = LiveSlice.__struct_fields__
+_GAUGES_AT: Final = tuple(map(_FIELDS.index, _GAUGES))
+_COUNTS_AT: Final = tuple(map(_FIELDS.index, _COUNTS))
 #: Over how long counts are summed: short, since it is the present that is looked at.
 SPAN_MS: Final = 60_000
 SPAN_BUCKETS: Final = SPAN_MS // BUCKET_MS
@@ -25,12 +31,12 @@ def summed(buckets: Sequence[Sequence[Live]], carry_ms: int, *, has_pairs: bool)
 
     `buckets` holds the records of each bucket of the span, the newest last. It takes tenths of a second where there is much.
     """
-    found: Sums = {}
+    found: dict[str, list[int]] = {}
     for record in (record for records in buckets for record in records):
-        _add(found, record, _COUNTS, has_pairs=has_pairs)
+        _add(found, record, _COUNTS_AT, has_pairs=has_pairs)
     for record in _carried(buckets, carry_ms):
-        _add(found, record, _GAUGES, has_pairs=has_pairs)
-    return found
+        _add(found, record, _GAUGES_AT, has_pairs=has_pairs)
+    return {name: dict(zip(_FIELDS, totals, strict=True)) for name, totals in found.items()}
 
 
 def slices_of(sums: Sums, within: str = "") -> dict[str, list[dict[str, Any]]]:
@@ -60,18 +66,16 @@ def slices_of(sums: Sums, within: str = "") -> dict[str, list[dict[str, Any]]]:
 def others_now(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> int:
     """How many viewers more a slice may have: those whom records that do not name it count without a name.
 
-    A record names the values with the most viewers alone. `names` are those of the slice, as `names_of` has them.
+    A record names the values with the most viewers alone, and always views without a value. `names` are those of the slice, as
+    `names_of` has them.
     """
-    unnamed = [
-        f"{dimensions}={PAIR_SEPARATOR.join([OTHER] * len(dimensions.split(',')))}"
-        for dimensions in (name.partition("=")[0] for name in names)
-    ]
+    if any(_is_unknown(name) for name in names):
+        return 0
     return sum(
-        record.slices[other].viewers_now
+        _unnamed_of(record, name)
         for record in _carried(buckets, carry_ms)
         if not any(name in record.slices for name in names)
-        for other in unnamed
-        if other in record.slices
+        for name in names
     )
 
 
@@ -122,6 +126,32 @@ def _other_of(pair: str, dimension: str, value: str) -> tuple[str, str] | None:
     return (first, one) if (second, other) == (dimension, value) else None
 
 
+def _is_unknown(name: str) -> bool:
+    """Whether a slice is that of views without a value: of a pair, without both."""
+    return all(value in ("", UNKNOWN) for value in _parts_of(name)[2:])
+
+
+def _unnamed_of(record: Live, name: str) -> int:
+    """The viewers of a slice that a record does not name, at most: those without a name, and of a pair those of each of its values
+    whom no pair names.
+    """
+    dimensions = name.partition("=")[0]
+    of_others = PAIR_SEPARATOR.join([OTHER] * len(dimensions.split(",")))
+    others = record.slices.get(f"{dimensions}={of_others}")
+    if others is None:
+        return 0
+    first, second, one, other = _parts_of(name)
+    most = others.viewers_now
+    pairs = [pair for pair in record.slices if pair.startswith(f"{dimensions}=")] if second else []
+    for dimension, value in ((first, one), (second, other)) if second else ():
+        whole = record.slices.get(f"{dimension}={value}")
+        if whole is not None:
+            # Which value `OTHER` stands for is not known.
+            named = [pair for pair in pairs if (found := _other_of(pair, dimension, value)) and found[1] != OTHER]
+            most = min(most, whole.viewers_now - sum(record.slices[pair].viewers_now for pair in named))
+    return max(0, most)
+
+
 def _carried(buckets: Sequence[Sequence[Live]], carry_ms: int) -> list[Live]:
     """The newest record of each partition and customer, as far as it counts still."""
     newest = {(record.partition, record.customer_id): record for records in buckets for record in records}
@@ -129,15 +159,18 @@ def _carried(buckets: Sequence[Sequence[Live]], carry_ms: int) -> list[Live]:
     return [record for record in newest.values() if record.bucket_ms > until_ms - carry_ms]
 
 
-def _add(found: Sums, record: Live, fields: Sequence[str], *, has_pairs: bool) -> None:
+def _add(found: dict[str, list[int]], record: Live, places: Sequence[int], *, has_pairs: bool) -> None:
     for name, one in record.slices.items():
         if not has_pairs and "," in name.partition("=")[0]:
             continue
-        sums = found.get(name)
-        if sums is None:
-            sums = found[name] = dict.fromkeys((*_GAUGES, *_COUNTS), 0)
-        for field in fields:
-            sums[field] += getattr(one, field)
+        totals = found.get(name)
+        if totals is None:
+            totals = found[name] = [0] * len(_FIELDS)
+        figures = msgspec.structs.astuple(one)
+        for at in places:
+            # Most are zero.
+            if figures[at]:
+                totals[at] += figures[at]
 
 
 def _add_rest(values: dict[str, _Sums], whole: _Sums | None) -> None:

@@ -139,17 +139,19 @@ class ViewRoutes:
 
     async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
         """The newest row there is, its state, and where it was; `away` gets who did not answer. Raises `WarehouseNew`."""
-        known = None
         # Where nobody says that a view is closed, its row may still change.
         state: State = "finished"
-        if self._lookup is not None and place.day is None:
+        if self._lookup is not None:
             try:
                 known = await self._lookup.view(place.customer_id, place.view_id)
+                if known is not None and known.row is not None:
+                    if place.day in (None, known.row.get("day")):
+                        return known.row, known.state, "processor"
+                    # It is another view of this id, so that of the day is over.
+                    known = None
                 state = "closed" if known is None else known.state
             except ProcessorAway:
                 away.append("processor")
-        if known is not None and known.row is not None:
-            return known.row, state, "processor"
         try:
             if (row := await self._single.hot(place)) is not None:
                 return row, state, "hot_rows"

@@ -107,7 +107,7 @@ def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
     bucket_ms = newest_bucket() + 4 * BUCKET_MS
     installation.count("acme", bucket_ms, 0, viewers_now=5)
     expect(page.locator("#status-text")).to_contain_text("Incomplete", timeout=SOON_MS)
-    expect(page.locator("#live-notice")).to_contain_text("1 of 2 partitions are behind")
+    expect(page.locator("#live-notice")).to_contain_text("1 of 2 parts of the viewers are counted late")
     installation.count("acme", bucket_ms, 1, viewers_now=5)
     expect(page.locator("#status-text")).to_contain_text("Live", timeout=SOON_MS)
 

@@ -53,6 +53,21 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
     return opened
 
 
+def open_behind_others(dsn: str, now_ms: int, customer_id: str, others: int) -> AlertEvent:
+    """Lands an incident that is open for hours, and so many that began later and are over; the opening of the first."""
+    begin_ms = now_ms - 5 * 3_600_000
+    opened = event(customer_id=customer_id, incident_id="f" * 24, rule_name="Waits", at_ms=begin_ms, opened_ms=begin_ms)
+    _apart(_land(dsn, opened))
+    for number in range(others):
+        began_ms = begin_ms + 60_000 * (number + 1)
+        over = event(
+            "closed", customer_id=customer_id, incident_id=f"{number:024x}", rule_name=f"Flaps {number}",
+            at_ms=began_ms + 30_000, opened_ms=began_ms,
+        )  # fmt: skip
+        _apart(_land(dsn, over))
+    return opened
+
+
 def _by_step(values: dict[str, dict[str, int]]) -> dict[str, dict[str, list[int]]]:
     return {
         value: {field: [total // STEPS] * STEPS for field, total in fields.items()} for value, fields in values.items()

@@ -101,6 +101,24 @@ def test_now_names_an_incident_that_is_open_and_leads_to_it(seen: Seen, incident
     expect(listed).to_have_count(0)
 
 
+def test_an_incident_that_is_open_is_not_lost_behind_newer_ones_that_are_over(seen: Seen, looked: Looked) -> None:
+    dsn, customer = looked.installation.postgres.dsn, "flapper"
+    opened = page_alerts.open_behind_others(dsn, looked.now_ms, customer, 55)
+    seen.open(f"?customer={customer}")
+    page = seen.page
+    recent = page.locator("#recent-incidents li")
+    expect(recent).to_have_count(1, timeout=SOON_MS)
+    expect(recent).to_contain_text(opened.rule_name)
+    seen.open(f"alerts?customer={customer}")
+    names = page.locator("#incidents tbody th")
+    expect(names.first).to_have_text(opened.rule_name, timeout=SOON_MS)
+    expect(names.nth(1)).to_have_text("Flaps 54")
+    page.get_by_role("link", name="Older").click()
+    expect(names).to_have_text([*(f"Flaps {number}" for number in range(4, -1, -1)), opened.rule_name], timeout=SOON_MS)
+    page.get_by_role("link", name="Newest").click()
+    expect(names.first).to_have_text(opened.rule_name, timeout=SOON_MS)
+
+
 def test_an_incident_shows_its_course_and_what_people_do_with_it(
     seen: Seen, looked: Looked, incident: AlertEvent
 ) -> None:

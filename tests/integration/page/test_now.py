@@ -13,7 +13,7 @@ from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, w
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page.page_views import INCIDENT, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES
+from tests.unit.query.recounting import FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
 
@@ -41,12 +41,14 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     named = {key: value for key, value in INCIDENT.items() if any(str(value) in chip for chip in chips)}
     fact = page.locator("#finished li").first
 
-    def cohort() -> list[View]:
-        """Those of the hour that was asked for last."""
-        return within(looked, seen.range("/v1/overall"), customer_id="acme", **named)
+    def cohort(hours_before: int = 0) -> list[View]:
+        """Those of the hour that was asked for last, or of one before it."""
+        from_ms, to_ms = (one - hours_before * HOUR_MS for one in seen.range("/v1/overall"))
+        return within(looked, (from_ms, to_ms), customer_id="acme", **named)
 
     def shows_the_cohort() -> None:
-        expect(fact).to_contain_text(f"n {len(cohort())}", timeout=ONE_LOOK_MS)
+        expect(fact).to_contain_text(f"n {len(cohort())} · hour before", timeout=ONE_LOOK_MS)
+        expect(fact).to_contain_text(re.compile(rf", n {len(cohort(hours_before=1))}$"), timeout=ONE_LOOK_MS)
         shown = number(fact.locator("b").inner_text())
         assert shown == pytest.approx(FIGURES["rebuffer_fraction"](cohort()), rel=0.006)
 

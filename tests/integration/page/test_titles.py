@@ -38,6 +38,20 @@ def test_which_titles_rebuffer_most_this_week_against_last(seen: Seen, looked: L
         assert number(cells[2]) == pytest.approx(FIGURES["rebuffer_fraction"](before), rel=0.006, abs=6e-5)
 
 
+def test_titles_beyond_those_listed_are_counted_and_come_by_a_click(seen: Seen, looked: Looked) -> None:
+    seen.open("titles?customer=acme&range=30d&rows=2")
+    page = seen.page
+    titles = page.locator("#titles tbody th")
+    expect(titles).to_have_count(2, timeout=SOON_MS)
+    shown = set(titles.all_inner_texts())
+    views = within(looked, seen.range("/v1/titles"), customer_id="acme")
+    left_out = sum(view.video_title not in shown for view in views)
+    expect(page.locator("#rest")).to_contain_text(f"{len(TITLES) - 2} more titles have {left_out:,} views.")
+    page.get_by_role("link", name="More titles").click()
+    expect(titles).to_have_count(len(TITLES), timeout=SOON_MS)
+    expect(page.locator("#rest")).to_have_count(0)
+
+
 def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> None:
     seen.open("titles?customer=acme&range=24h")
     page = seen.page

@@ -222,16 +222,21 @@ async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_searc
     desk.views.answer = b'{"found":{"state":"open","row":{"view_id":"g","viewer_user_id":"x","events":[]}}}'
     assert (await desk.get("/v1/open-views?customer=acme", GLOBEX_VIEWER))[0] == 404
     found = await desk.json("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER)
-    assert found["views"] == [{"view_id": "g", "viewer_user_id": "x", "viewer": "x"}]
+    assert [(one["view_id"], one["viewer"], "events" in one) for one in found["views"]] == [("g", "x", False)]
     assert desk.views.asked == [("globex", "g")]
     assert desk.noted.noted == [("viewer@globex", "looked_at_viewer", "x")]
     assert (await desk.get("/v1/open-views?customer=globex", METRICS_TOKEN))[0] == 403
     # What cannot be noted is not shown.
     desk.noted.problem = PostgresAway("away")
     assert (await desk.get("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER))[0] == 503
-    for problem, status in ((LookupsAway("no"), 503), (LookupsRefused("no", 400), 502)):
+    # In words of those who look at views.
+    for problem, status, title in (
+        (LookupsAway("no"), 503, "The processor does not answer"),
+        (LookupsRefused("no", 400), 502, "The processor refuses the question"),
+    ):
         desk.views.answer = problem
-        assert (await desk.get("/v1/open-views?customer=globex", GLOBEX_VIEWER))[0] == status
+        found_status, body = await desk.get("/v1/open-views?customer=globex", GLOBEX_VIEWER)
+        assert (found_status, json.loads(body)["title"]) == (status, title)
 
 
 async def test_only_who_runs_the_installation_sees_its_partitions(desk: Desk) -> None:

@@ -131,6 +131,19 @@ async def test_an_open_view_is_found_at_the_processor_and_the_look_is_noted() ->
     assert places.asked == []
 
 
+async def test_an_open_view_is_found_by_the_day_of_its_row_too() -> None:
+    async with desk() as (client, places, _):
+        places.open = FoundView("open", 1, ROW)
+        # As lists of open views name it.
+        found = (await get(client, "/v1/views/v%2F1?customer=globex&day=20000"))[1]
+        assert (found["state"], found["found_in"]) == ("open", "processor")
+        # Of an id that was used before, the former view is over.
+        assert (await get(client, "/v1/views/v%2F1?customer=globex&day=19990"))[0] == 404
+        places.row = ROW | {"day": 19_990}
+        former = (await get(client, "/v1/views/v%2F1?customer=globex&day=19990"))[1]
+        assert (former["state"], former["found_in"], former["row"]["day"]) == ("closed", "hot_rows", 19_990)
+
+
 async def test_a_finished_view_is_found_among_hot_rows_and_then_in_the_warehouse() -> None:
     async with desk() as (client, places, _):
         places.landed_row = ROW

@@ -1,7 +1,7 @@
 // @ts-check
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
-import { chipOf } from "./place/filters.js";
+import { liveOf, pastOf, UNKNOWN } from "./place/filters.js";
 import { bitrateText, countText, durationText, shareText } from "./words/format.js";
 
 /**
@@ -60,19 +60,22 @@ export function ruleText(rule, titleOf = String) {
   return `${title}: ${times} what is usual${least}, and no chance${lasting} (${where})`;
 }
 
-/** The same as the filters of a link. @param {Record<string, string>} slice */
-export const filtersOf = (slice) => Object.entries(slice).map(([dimension, value]) => JSON.stringify({ dimension, in: [value] }));
-
 /** What of the page's filters a rule can have: single values, of at most two dimensions. @param {string[]} filters @returns {Record<string, string>} */
 export function sliceOf(filters) {
-  const plain = filters.map(chipOf).filter((chip) => chip.dimension && !chip.isNot && chip.values.length === 1 && chip.values[0] !== null);
-  return Object.fromEntries(plain.slice(0, 2).map((chip) => [chip.dimension, String(chip.values[0])]));
+  const plain = filters.flatMap((text) => liveOf(text) ?? []).filter((one) => one.value !== UNKNOWN);
+  return Object.fromEntries(plain.slice(0, 2).map((one) => [one.dimension, one.value]));
 }
 
 /** The metric of a rule that measures the same as one of views. @param {string} metric @returns {string | null} */
 export function ruleMetricOf(metric) {
   const found = /^(rebuffer|playback_failure|startup_failure|exit_before_start|startup_ms|bitrate)/.exec(metric);
   return found ? { rebuffer: "rebuffering", playback_failure: "playback_failures", startup_failure: "startup_failures", exit_before_start: "exits_before_start", startup_ms: "startup_ms", bitrate: "bitrate" }[found[1]] ?? null : null;
+}
+
+/** Incidents as they are listed: those that are open first, however long ago they began; then the newest others. @param {any[]} open @param {any[]} newest */
+export function openFirst(open, newest) {
+  const ids = new Set(open.map((one) => one.id));
+  return [...open, ...newest.filter((one) => !ids.has(one.id))];
 }
 
 /** The metric of views nearest to that of a rule: what Explore draws of an incident. @type {Record<string, string>} */
@@ -222,7 +225,7 @@ export function historyOf(incident, slice, now_ms, order) {
   const step_ms = isShort ? STEP_MS : Math.max(1, Math.ceil((to_ms - from_ms) / MINUTE_MS / STEPS_MAX)) * MINUTE_MS;
   return {
     parameters: { customer: incident.customer, from_ms, until_ms: Math.max(to_ms, from_ms + step_ms), step_ms, dimension: names.join(","), fields: fields.join(",") },
-    value: names.map((name) => slice[name]).join("\u001f"),
+    value: pastOf(`${names.join(",")}=${names.map((name) => slice[name]).join("\u001f")}`)[1],
   };
 }
 

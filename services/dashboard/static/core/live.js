@@ -183,7 +183,7 @@ export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_m
   const { heard, behind } = picture.partitions;
   if (behind.length && !isOld) {
     const oldest_ms = Math.min(...behind.map((/** @type {any} */ one) => one.until_ms));
-    const notice = `${behind.length} of ${heard} partitions are behind, for up to ${ageText(Math.max(0, now_ms - oldest_ms))}: their viewers are missing here.`;
+    const notice = `${behind.length} of ${heard} parts of the viewers are counted late, for up to ${ageText(Math.max(0, now_ms - oldest_ms))}: they are missing here.`;
     return { level: "old", text: `Incomplete · ${data}`, notice };
   }
   if (isOld) {

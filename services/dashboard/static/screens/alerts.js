@@ -2,7 +2,7 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitOf, sliceText } from "../core/alerts.js";
+import { allOf, figureText, hitOf, openFirst, sliceText } from "../core/alerts.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
@@ -15,22 +15,28 @@ import { ReceiverForm, Receivers } from "./alert_receivers.js";
 import { NewRule, Rules } from "./alert_rules.js";
 
 const AGAIN_MS = 5_000;
+const LISTED_MAX = 50;
 
 export default function Alerts() {
-  const { customer } = place.value;
+  const { customer, more } = place.value;
   const of = customer === "*" ? "" : `&customer=${encodeURIComponent(customer)}`;
   const version = useSignal(0);
   const done = () => {
     version.value += 1;
   };
-  const incidents = useFetched(`incidents ${of}`, () => `/v1/alerts/incidents?limit=50${of}`, AGAIN_MS);
+  const before = more.before ? `&before_ms=${encodeURIComponent(more.before)}` : "";
+  const incidents = useFetched(`incidents ${of}${before}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}${before}`, AGAIN_MS);
+  const isFull = incidents.data?.incidents.length === LISTED_MAX;
+  const open = useFetched(isFull && !before ? `all open incidents ${of}` : null, () => `/v1/alerts/incidents?state=open&limit=${LISTED_MAX}${of}`, AGAIN_MS);
   const rules = useFetched(`rules ${of}`, () => `/v1/alerts/rules?${of.slice(1)}`, 0, version.value);
   const receivers = useFetched("receivers", () => "/v1/alerts/receivers", 0, version.value);
   return html`
     <${Controls} hasRange=${false} />
     <section aria-labelledby="incidents-title">
       <div class="section-head"><h2 id="incidents-title">Incidents</h2></div>
-      <${Answered} of=${incidents} height=${160} draw=${(/** @type {any} */ data) => html`<${Incidents} incidents=${data.incidents} />`} />
+      <${Answered} of=${incidents} height=${160} draw=${(/** @type {any} */ data) => html`<${Incidents} incidents=${openFirst(open.data?.incidents ?? [], data.incidents)} />
+        ${before && html`<p><${Link} to=${{ more: { before: "" } }}>Newest<//></p>`}
+        ${isFull && html`<p><${Link} to=${{ more: { before: String(data.incidents.at(-1).opened_ms) } }}>Older<//></p>`}`} />
     </section>
     <section aria-labelledby="rules-title">
       <div class="section-head"><h2 id="rules-title">Rules</h2></div>

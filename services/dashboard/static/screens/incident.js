@@ -2,7 +2,8 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, aroundOf, figureText, filtersOf, historyLines, historyOf, hitOf, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
+import { allOf, aroundOf, figureText, historyLines, historyOf, hitOf, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
+import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { localText, momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { cut, filterOfSlice, filterText, liveParts, narrowed, pastOf } from "../core/place/filters.js";
+import { cut, filterOfSlice, filterText, liveParts, narrowedLive, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
 import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
@@ -161,10 +161,11 @@ function Fact({ name, figure, before }) {
   const { unit, title } = metricOf(name);
   const shown = isShown(name, figure) ? valueText(unit, figure.value) : NONE;
   const was = before && isShown(name, before) ? valueText(unit, before.value) : NONE;
+  const ofBefore = before ? `, n ${countText(before.n)}` : "";
   return html`<li>
     <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//></span>
     <b class=${classOf(name, figure)}>${shown}</b>
-    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}</span>
+    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}${ofBefore}</span>
   </li>`;
 }
 
@@ -205,9 +206,8 @@ const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(on
 /** @param {{name: string, one: any, most: number}} props */
 function SliceRow({ name, one, most }) {
   const cells = cellsOf(one);
-  const value = one.value === "(unknown)" ? null : one.value;
   return html`<tr>
-    <th scope="row">${one.value === "(other)" ? one.value : html`<${Link} to=${{ filters: narrowed(place.value.filters, name, value) }}>${one.value}<//>`}
+    <th scope="row">${one.value === "(other)" ? one.value : html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${one.value}<//>`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
     <td>${cells.viewers}</td><td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td><td>${cells.bitrate}</td>
     <td>${countText(one.failures)}</td>

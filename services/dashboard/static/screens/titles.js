@@ -18,6 +18,9 @@ import { go, Link, place } from "../parts/place.js";
 import { classOf } from "../parts/notable/thresholds.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
+/** Titles that are listed at first, and the most that the API lists. */
+const LISTED = 20;
+const LISTED_MAX = 200;
 const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];
 
 export default function Titles() {
@@ -28,7 +31,8 @@ export default function Titles() {
 function List() {
   const { more } = place.value;
   const { sort = "viewers", order = "", views_min = "", compare = "" } = more;
-  const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min }, 30_000);
+  const limit = Number(more.rows) || LISTED;
+  const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min, limit }, 30_000);
   const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
     <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button></th>`;
   return html`
@@ -42,8 +46,17 @@ function List() {
           <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
             <tbody>${data.titles.map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} />`)}
               ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
-        </div>`} />
+        </div>
+        <${Rest} data=${data} limit=${limit} />`} />
     </section>`;
+}
+
+/** What the table leaves out. @param {{data: any, limit: number}} props */
+function Rest({ data, limit }) {
+  const { other, unknown } = data;
+  const words = [other && `${countText(other.groups)} more titles have ${countText(other.n)} views.`, unknown && `${countText(unknown.n)} views name no video.`].filter(Boolean).join(" ");
+  const hasMore = data.titles.length === limit && limit < LISTED_MAX;
+  return words && html`<p class="note" id="rest">${words} ${hasMore && html`<${Link} to=${{ more: { rows: String(Math.min(LISTED_MAX, 5 * limit)) } }}>More titles<//>`}</p>`;
 }
 
 /** The place of a title's views, under the filters of this place too. @param {string} video */

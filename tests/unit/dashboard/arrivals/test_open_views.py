@@ -30,9 +30,21 @@ def test_a_view_whose_beacons_have_what_is_looked_for_comes_before_newer_ones() 
 def test_a_view_that_is_over_has_no_row_here_and_one_that_is_open_comes_without_its_events() -> None:
     row = {"view_id": "a", "viewer_user_id": None, "viewer_id": "v", "events": [1]}
     answers = {state: msgspec.json.encode({"found": {"state": state, "row": row}}) for state in ("open", "finished")}
-    assert row_of(answers["open"]) == (False, {"view_id": "a", "viewer_user_id": None, "viewer_id": "v", "viewer": "v"})
+    is_over, found = row_of(answers["open"])
+    assert found is not None
+    assert (is_over, found["view_id"], found["viewer"], "events" in found) == (False, "a", "v", False)
     assert row_of(answers["finished"]) == (True, None)
     assert row_of(b'{"found":{"state":"closed","row":null}}') == (True, None)
+
+
+def test_an_open_view_has_what_its_row_leaves_out_and_every_dimension_by_its_name() -> None:
+    row = {"customer_id": "acme", "view_id": "a", "custom": {"plan": "gold"}, "rebuffer_ms": 7}
+    _, found = row_of(msgspec.json.encode({"found": {"state": "open", "row": row}}))
+    assert found is not None
+    # Else filters by these would hide it, and columns be empty.
+    named = ("customer", "custom.plan", "exit_before_start", "playback_failed", "rebuffer_ms", "rebuffer_count")
+    assert [found[name] for name in named] == ["acme", "gold", False, False, 7, 0]
+    assert "country" not in found
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 from services.dashboard.live.history import ALL, SLICES_MS, LiveHistory
 from services.dashboard.live.slices import first_of, names_of, others_now, series_of, slices_of, summed
-from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
 from tests.unit.dashboard.records import live, slice_of
 
 CARRY_MS = 6 * BUCKET_MS
@@ -172,3 +172,32 @@ def test_cards_are_not_of_those_without_a_name_of_their_own() -> None:
         "",
         "cdn=x",
     ]
+
+
+def test_viewers_without_a_name_are_never_those_without_a_value() -> None:
+    record = live(1, slices={"cdn=x": slice_of(viewers_now=2), f"cdn={OTHER}": slice_of(viewers_now=5)}, viewers_now=7)
+    pair = live(1, partition=1, slices={f"asn,cdn={OTHER}\x1f{OTHER}": slice_of(viewers_now=6)}, viewers_now=6)
+    # Whose CDN is unknown has always a name: none of the five can be of them.
+    assert others_now([[record]], names_of(f"cdn={UNKNOWN}"), CARRY_MS) == 0
+    assert others_now([[pair]], names_of(f"cdn,asn={UNKNOWN}\x1f{UNKNOWN}"), CARRY_MS) == 0
+    assert others_now([[pair]], names_of(f"cdn,asn={UNKNOWN}\x1f1"), CARRY_MS) == 6
+
+
+def test_a_pair_has_no_more_viewers_without_a_name_than_its_values_have() -> None:
+    others = {f"cdn,country={OTHER}\x1f{OTHER}": slice_of(viewers_now=500)}
+    named = {
+        "cdn=x": slice_of(viewers_now=100),
+        "cdn,country=x\x1fDE": slice_of(viewers_now=60),
+        "cdn,country=y\x1fFR": slice_of(viewers_now=400),
+        # Some of these may watch from France: what was given up of them is not known.
+        f"cdn,country=x\x1f{OTHER}": slice_of(viewers_now=9),
+    }
+
+    def most(slices: dict[str, LiveSlice]) -> int:
+        return others_now([[live(1, slices=others | slices)]], names_of("country,cdn=FR\x1fx"), CARRY_MS)
+
+    # A hundred watch by x, sixty of them from Germany.
+    assert most(named) == 40
+    assert most(named | {"country=FR": slice_of(viewers_now=412)}) == 12
+    # A value without a name of its own says nothing.
+    assert most({}) == 500

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aroundOf, dimensionsOf, figureOf, figureText, filtersOf, historyLines, historyOf, limitOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
+import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
+import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -28,7 +29,15 @@ test("a slice is named, and leads to its views", () => {
   assert.equal(sliceText({ cdn: "a" }, "", (name) => name.toUpperCase()), "CDN a");
   assert.equal(sliceText({}), "all views");
   assert.deepEqual(filtersOf({ cdn: "a" }).map((one) => JSON.parse(one)), [{ dimension: "cdn", in: ["a"] }]);
+  // Of a value that is not known, and of those that have no name of their own.
+  assert.deepEqual(filtersOf({ cdn: "(unknown)", country: "(other)" }).map((one) => JSON.parse(one)), [{ dimension: "cdn", in: [null] }]);
   assert.equal(figureText("rebuffering", 0.081), "8.10%");
+});
+
+test("an incident that is open stands before newer ones that are over", () => {
+  const [old, over, newest] = [{ id: "a", closed_ms: null }, { id: "b", closed_ms: 5 }, { id: "c", closed_ms: null }];
+  assert.deepEqual(openFirst([newest, old], [newest, over]), [newest, old, over]);
+  assert.deepEqual(openFirst([], [over]), [over]);
 });
 
 test("the views around an incident end now where it goes on", () => {
@@ -80,6 +89,8 @@ test("the course of an incident is that of its metric in its slice", () => {
   const incident = { customer: "acme", opened_ms: 10_000_000, closed_ms: 10_300_000, event: { metric: "rebuffering" } };
   const { parameters, value } = historyOf(incident, { country: "DE", cdn: "a" }, 99_000_000, ["cdn", "country"]);
   assert.deepEqual([parameters.dimension, parameters.fields, parameters.step_ms, value], ["cdn,country", "rebuffering_now,viewers_now", 60_000, "a\u001fDE"]);
+  const ofNone = historyOf(incident, { country: "(unknown)", cdn: "(unknown)" }, 99_000_000, ["cdn", "country"]);
+  assert.deepEqual([ofNone.parameters.dimension, ofNone.value], ["cdn,country", "(unknown)"]);
   // A short one shows its worst by 5 s, while these are known.
   const steps = (/** @type {any} */ change, /** @type {number} */ now_ms) => historyOf({ ...incident, ...change }, {}, now_ms, []).parameters.step_ms;
   assert.deepEqual([steps({}, 11_000_000), steps({ closed_ms: 20_000_000 }, 30_000_000), steps({ event: { metric: "rejected" } }, 11_000_000)], [5_000, 60_000, 60_000]);
@@ -94,6 +105,8 @@ test("a rule is of the slice that the page's filters name, and measures what was
   const not = JSON.stringify({ not: { dimension: "os", in: ["iOS"] } });
   const unknown = JSON.stringify({ dimension: "device", in: [null] });
   assert.deepEqual(sliceOf([cdn, several, not, unknown, "{}"]), { cdn: "fastly" });
+  // As live figures name it.
+  assert.deepEqual(sliceOf([JSON.stringify({ dimension: "video_title", in: ["x".repeat(70)] })]), { video_title: "x".repeat(64) });
   const rule = ruleOf(form({ name: "N", customer: "acme", metric: "rebuffering", condition: "threshold", direction: "above", figure: "2", for_seconds: "300", severity: "info" }), { cdn: "fastly" });
   assert.equal(ruleText(rule), "Viewers rebuffering above 2.00% for 5.0 min (cdn fastly)");
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "watch_ms"].map(ruleMetricOf), ["rebuffering", "startup_ms", null]);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, pastOf } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, holds, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -88,6 +88,21 @@ test("a click narrows a dimension to one value, and leaves what is excluded", ()
   assert.equal(filterText("no json", String), "no json");
 });
 
+test("the figure of a second suspect is looked at without the views of the first", () => {
+  const first = { and: [{ dimension: "cdn", in: ["a"] }, { dimension: "asn", in: ["1"] }] };
+  const second = { and: [{ dimension: "country", in: ["DE"] }, { not: first }] };
+  assert.deepEqual(apart(first), [filterOf("cdn", ["a"]), filterOf("asn", ["1"])]);
+  assert.deepEqual(apart(second), [filterOf("country", ["DE"]), JSON.stringify({ not: first })]);
+  assert.equal(filterText(apart(second)[1], String), "not (cdn is a and asn is 1)");
+  assert.deepEqual(apart({ dimension: "cdn", in: [null] }), [filterOf("cdn", [null])]);
+});
+
+test("several values are typed with a sign between them, and a title that has it is chosen whole", () => {
+  assert.deepEqual(typedValues(" a | (unknown)|b ", ["a"]), ["a", null, "b"]);
+  assert.deepEqual(typedValues("News | Tuesday", ["News | Tuesday"]), ["News | Tuesday"]);
+  assert.deepEqual([typedValues("(unknown)", ["(unknown)"]), typedValues("", [])], [[null], []]);
+});
+
 test("live figures are of what is counted of the filters: of more than two, of any two", () => {
   const [cdn, asn, version] = [filterOf("cdn", ["fastly"]), filterOf("asn", ["64500"]), filterOf("player_version", [null])];
   const slices = (/** @type {string[]} */ filters, /** @type {string[] | null} */ counted) => liveParts(filters, counted).map((one) => one.slice);
@@ -104,9 +119,27 @@ test("live figures are of what is counted of the filters: of more than two, of a
   assert.deepEqual(slices([cdn, filterOf("cdn", ["akamai"])], null), ["cdn=fastly", "cdn=akamai"]);
 });
 
+test("a title that live figures have cut is found among finished views, and its viewers under the same filter", () => {
+  const title = `The film ${"\u{1f600}".repeat(60)} ends`;
+  const short = [...title].slice(0, 64).join("");
+  const clicked = narrowedLive([filterOf("cdn", ["a"]), filterOf("video_title", ["Sintel"])], "video_title", short);
+  assert.deepEqual(clicked, [filterOf("cdn", ["a"]), JSON.stringify({ dimension: "video_title", contains: short })]);
+  assert.ok(holds(clicked, { cdn: "a", video_title: title }));
+  assert.deepEqual(liveParts(clicked, null).map((one) => one.slice), [`cdn,video_title=a\u001f${short}`]);
+  assert.deepEqual(liveParts([filterOf("video_title", [title])], null).map((one) => one.slice), [`video_title=${short}`]);
+  assert.equal(filterOfSlice(`video_title=${short}`), clicked[1]);
+  // Another click takes its place, also where it names a group of finished views; a part of a text stays a filter of its own.
+  assert.deepEqual(narrowedLive(clicked, "video_title", "Sintel"), [clicked[0], filterOf("video_title", ["Sintel"])]);
+  assert.deepEqual(narrowed(clicked, "video_title", null), [clicked[0], filterOf("video_title", [null])]);
+  const part = JSON.stringify({ dimension: "video_title", contains: "film" });
+  assert.deepEqual([narrowedLive([part], "cdn", "(unknown)"), liveParts([part], null)], [[part, filterOf("cdn", [null])], []]);
+  // What somebody wrote into an address.
+  assert.deepEqual(liveParts(["null", "[]", JSON.stringify({ dimension: "asn", in: [7] })], null).map((one) => one.slice), ["asn=7"]);
+});
+
 test("a live slice of one dimension is a filter, whatever its value holds", () => {
   assert.deepEqual([filterOfSlice("video_title=a=b"), filterOfSlice("cdn=(unknown)")], [filterOf("video_title", ["a=b"]), filterOf("cdn", [null])]);
-  assert.deepEqual([pastOf("cdn,asn=(unknown)\u001f(unknown)"), pastOf("cdn=(unknown)"), pastOf("")], [["cdn,asn", "(unknown)"], ["cdn", "(unknown)"], ["", ""]]);
+  assert.deepEqual([pastOf("cdn,asn=(unknown)\u001f(unknown)"), pastOf("cdn,asn=(other)\u001f(other)"), pastOf("cdn=(unknown)"), pastOf("")], [["cdn,asn", "(unknown)"], ["cdn,asn", "(other)"], ["cdn", "(unknown)"], ["", ""]]);
   assert.deepEqual([cut(""), cut("cdn,asn=a=b\u001fc")], [["", ""], ["cdn,asn", "a=b\u001fc"]]);
 });
 
@@ -185,6 +218,8 @@ test("the status names what is away", () => {
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
   assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);
   assert.match(words({ picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } }), /Incomplete/);
+  const { notice } = statusOf({ ...state, picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } });
+  assert.equal(notice, "1 of 2 parts of the viewers are counted late, for up to 12 s: they are missing here.");
   assert.equal(words({ picture: { ...picture, state: "waiting", shown_until_ms: null } }), "No live data yet");
 });
 

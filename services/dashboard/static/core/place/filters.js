@@ -39,12 +39,36 @@ export function filterOf(dimension, values, isNot = false) {
  * @param {string} dimension
  * @param {string | null} value
  */
-export function narrowed(filters, dimension, value) {
+export const narrowed = (filters, dimension, value) => replaced(filters, dimension, filterOf(dimension, [value]));
+
+/** The same with a value as live figures name it. @param {string[]} filters @param {string} dimension @param {string} value */
+export const narrowedLive = (filters, dimension, value) => replaced(filters, dimension, filterOfLive(dimension, value));
+
+/** @param {string[]} filters @param {string} dimension @param {string} by */
+function replaced(filters, dimension, by) {
   const others = filters.filter((text) => {
     const chip = chipOf(text);
-    return chip.dimension !== dimension || chip.isNot;
+    return (chip.dimension !== dimension || chip.isNot) && liveOf(text)?.dimension !== dimension;
   });
-  return [...others, filterOf(dimension, [value])];
+  return [...others, by];
+}
+
+/**
+ * A filter of the API as filters of an address: those that it wants all.
+ * @param {any} one
+ * @returns {string[]}
+ */
+export const apart = (one) => (one.and ?? [one]).map((/** @type {any} */ part) => JSON.stringify(part));
+
+/**
+ * The values that are typed: one that is known is itself, also where it has the sign that stands between several.
+ * @param {string} text
+ * @param {string[]} known
+ * @returns {(string | null)[]}
+ */
+export function typedValues(text, known) {
+  const parts = known.includes(text) ? [text] : text.split("|").map((one) => one.trim()).filter(Boolean);
+  return parts.map((one) => (one === UNKNOWN ? null : one));
 }
 
 /**
@@ -136,10 +160,22 @@ function isWithin(one, row) {
   return !Array.isArray(one.in) || one.in.includes(text);
 }
 
-/** What live slices call the views without a value. */
-const UNKNOWN = "(unknown)";
-/** Texts of live slices are cut. */
+/** What live slices call the views without a value, and those of all values that have no name. */
+export const UNKNOWN = "(unknown)";
+const OTHER = "(other)";
+/** Texts of live slices are cut: so many characters are left. */
 const SLICE_CHARACTERS_MAX = 64;
+
+/** @param {unknown} value */
+const shortOf = (value) => [...String(value)].slice(0, SLICE_CHARACTERS_MAX).join("");
+
+/** What live figures have of a filter: the one value of a dimension, or the beginning of a longer one; null for all others. @param {string} text */
+export function liveOf(text) {
+  const { dimension, isNot, values } = chipOf(text);
+  if (dimension) return isNot || values.length !== 1 ? null : { dimension, value: values[0] === null ? UNKNOWN : shortOf(values[0]) };
+  const { dimension: of, contains } = parsed(text) ?? {};
+  return typeof contains === "string" && [...contains].length === SLICE_CHARACTERS_MAX ? { dimension: String(of), value: contains } : null;
+}
 
 /** What live figures are of: a slice as `/v1/live` has it, the filters that it stands for, and its dimensions as a name. @typedef {{name: string, slice: string, filters: string[]}} LivePart */
 
@@ -152,8 +188,8 @@ const SLICE_CHARACTERS_MAX = 64;
  */
 export function liveParts(filters, counted) {
   const usable = filters.filter((text) => {
-    const chip = chipOf(text);
-    return chip.dimension && !chip.isNot && chip.values.length === 1 && (counted === null || counted.includes(chip.dimension));
+    const found = liveOf(text);
+    return found && (counted === null || counted.includes(found.dimension));
   });
   const pairs = usable.flatMap((one, at) => usable.slice(at + 1).map((other) => [one, other]));
   const parts = pairs.map(partOf).filter((one) => new Set(one.name.split(",")).size === 2);
@@ -162,17 +198,26 @@ export function liveParts(filters, counted) {
 
 /** @param {string[]} filters @returns {LivePart} */
 function partOf(filters) {
-  const chips = filters.map(chipOf);
-  const name = chips.map((chip) => chip.dimension).join(",");
-  const values = chips.map((chip) => (chip.values[0] ?? UNKNOWN).slice(0, SLICE_CHARACTERS_MAX));
+  const found = filters.flatMap((text) => liveOf(text) ?? []);
+  const name = found.map((one) => one.dimension).join(",");
+  const values = found.map((one) => one.value);
   return { name, slice: `${name}=${values.join("\u001f")}`, filters };
 }
 
 /** The filter that a live slice of one dimension is. @param {string} slice */
 export function filterOfSlice(slice) {
   const [dimension, value] = cut(slice);
+  return filterOfLive(dimension, value);
+}
+
+/** The filter that a value of live figures is: of one as long as they have any, more may follow it. @param {string} dimension @param {string} value */
+function filterOfLive(dimension, value) {
+  if ([...value].length >= SLICE_CHARACTERS_MAX) return JSON.stringify({ dimension, contains: value });
   return filterOf(dimension, [value === UNKNOWN ? null : value]);
 }
+
+/** The filters that a live slice is, by dimension. No filter says which values have no name. @param {Record<string, string>} slice */
+export const filtersOf = (slice) => Object.entries(slice).flatMap(([dimension, value]) => (value === OTHER ? [] : [filterOfLive(dimension, value)]));
 
 /** The dimensions of a live slice and its values; both empty of the whole. @param {string} slice @returns {[string, string]} */
 export function cut(slice) {
@@ -180,8 +225,8 @@ export function cut(slice) {
   return at < 0 ? ["", ""] : [slice.slice(0, at), slice.slice(at + 1)];
 }
 
-/** The same as `/v1/live/history` names them: a pair without any value has one name. @param {string} slice @returns {[string, string]} */
+/** The same as `/v1/live/history` names them: a pair without any value has one name, and one of values without a name. @param {string} slice @returns {[string, string]} */
 export function pastOf(slice) {
   const [dimension, value] = cut(slice);
-  return [dimension, value === `${UNKNOWN}\u001f${UNKNOWN}` ? UNKNOWN : value];
+  return [dimension, [UNKNOWN, OTHER].find((name) => value === `${name}\u001f${name}`) ?? value];
 }

@@ -2,7 +2,7 @@
 // Filters as chips: all of them hold. A chip may be turned into its opposite, or given an alternative.
 
 import { useSignal } from "@preact/signals";
-import { either, filterOf, filterText, inverted } from "../../core/place/filters.js";
+import { either, filterOf, filterText, inverted, typedValues } from "../../core/place/filters.js";
 import { countText } from "../../core/words/format.js";
 import { useQuestion } from "../data/asking.js";
 import { DimensionSelect } from "./dimension_select.js";
@@ -80,8 +80,8 @@ function NewFilter({ isAlternative, add }) {
   const submit = (/** @type {any} */ event) => {
     event.preventDefault();
     const typed = new FormData(event.target).get("value")?.toString() ?? "";
-    const parts = typed.split("|").map((one) => one.trim()).filter(Boolean);
-    const values = [...new Set([...picked.value, ...parts.map((one) => (one === "(unknown)" ? null : one))])];
+    const known = [...event.target.querySelectorAll("#filter-values option")].map((one) => one.value);
+    const values = [...new Set([...picked.value, ...typedValues(typed, known)])];
     if (values.length && name !== "custom.") add(filterOf(name, values, isNot.value));
   };
   return html`<form class="new-filter" id="new-filter" onSubmit=${submit} aria-label=${isAlternative ? "Or where" : "A filter"}>

@@ -1,7 +1,7 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, figureText, sliceText } from "../../core/alerts.js";
+import { allOf, figureText, openFirst, sliceText } from "../../core/alerts.js";
 import { ageText } from "../../core/words/format.js";
 import { HOUR_MS } from "../../core/place/ranges.js";
 import { now_ms, useFetched } from "../data/asking.js";
@@ -16,10 +16,14 @@ const LISTED_MAX = 5;
 export function RecentIncidents() {
   const { customer } = place.value;
   const of = customer === "*" ? "" : `&customer=${encodeURIComponent(customer)}`;
-  const found = useFetched(`recent incidents ${of}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}`, AGAIN_MS);
-  const recent = (found.data?.incidents ?? []).filter((/** @type {any} */ one) => !one.closed_ms || now_ms.value - one.closed_ms < HOUR_MS);
+  const newest = useFetched(`recent incidents ${of}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}`, AGAIN_MS);
+  // Behind as many that are over may be one that has been open for longer.
+  const isFull = newest.data?.incidents.length === LISTED_MAX;
+  const open = useFetched(isFull ? `open incidents ${of}` : null, () => `/v1/alerts/incidents?state=open&limit=${LISTED_MAX + 1}${of}`, AGAIN_MS);
+  const recent = openFirst(open.data?.incidents ?? [], newest.data?.incidents ?? []).filter((one) => !one.closed_ms || now_ms.value - one.closed_ms < HOUR_MS);
   if (!recent.length) return null;
-  return html`<ul class="recent" id="recent-incidents" aria-label="Incidents of this hour">${recent.map((/** @type {any} */ one) => html`<${One} key=${one.id} one=${one} />`)}</ul>`;
+  return html`<ul class="recent" id="recent-incidents" aria-label="Incidents of this hour">${recent.slice(0, LISTED_MAX).map((one) => html`<${One} key=${one.id} one=${one} />`)}
+    ${recent.length > LISTED_MAX && html`<li class="note"><${Link} to=${{ screen: "alerts", more: {} }}>All incidents<//></li>`}</ul>`;
 }
 
 /** @param {{one: any}} props */

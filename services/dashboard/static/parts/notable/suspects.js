@@ -1,6 +1,7 @@
 // @ts-check
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
+import { apart, filterOf } from "../../core/place/filters.js";
 import { countText, shareText, valueText } from "../../core/words/format.js";
 import { Answered, useQuestion } from "../data/asking.js";
 import { html } from "../html.js";
@@ -42,14 +43,15 @@ function Table({ data }) {
   </div>`;
 }
 
-/** Its words narrow this screen; its figure is drawn over time. @param {{one: any, metric: string, unit: string, hasUsual: boolean}} props */
+/** Its words narrow this screen. Its figure is drawn over time, without the views of suspects found before: it is the same number there. @param {{one: any, metric: string, unit: string, hasUsual: boolean}} props */
 function Row({ one, metric, unit, hasUsual }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
-  const filters = [...place.value.filters, ...one.conditions.map((/** @type {any} */ part) => JSON.stringify({ dimension: part.dimension, in: [part.value] }))];
+  const within = place.value.filters;
+  const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
   const share = unit === "fraction" ? shareText : (/** @type {any} */ value) => valueText(unit, value);
   return html`<tr>
-    <th scope="row"><${Link} to=${{ filters }}>${words}<//></th>
-    <td class="is-bad"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", filters, more: { metrics: metric } }} title="over time">${share(one.figure.value)}<//> <span class="note">n ${countText(one.figure.n)}</span></td>
+    <th scope="row"><${Link} to=${{ filters: [...within, ...cohort] }}>${words}<//></th>
+    <td class="is-bad"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", filters: [...within, ...apart(one.filter)], more: { metrics: metric } }} title="over time">${share(one.figure.value)}<//> <span class="note">n ${countText(one.figure.n)}</span></td>
     <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
     ${hasUsual && html`<td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
     <td>${one.factor.toFixed(one.factor < 10 ? 1 : 0)} ×</td>
