@@ -80,6 +80,8 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     asn: int | None = None
     #: Whether the request had a valid token for the view; None where the customer does not sign its views.
     signed: bool | None = None
+    #: The write key that it came under; None where that is the customer's id. For those who look for their own beacons.
+    write_key: str | None = None
     #: The collector and the request that received it: for tracing only, never to recognize duplicates.
     collector_id: str | None = None
     batch_id: str | None = None

@@ -110,7 +110,7 @@ def _beacon(fields: dict[str, Any], session_id: object, post: Post, rules: Rules
         clock_offset_ms=post.recv_time_ms - time_ms,
         playhead_ms=_ms(fields.get("playhead"), post),
         attrs=attrs,
-        **commons(post, customer.id, sender, rules),
+        **commons(post, post.key, customer.id, sender, rules),
     )
 
 

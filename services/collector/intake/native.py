@@ -193,7 +193,7 @@ def _parsed_beacons(
     customer: Found,
 ) -> ParsedBody:
     sender = sender_of(post.client, customer.terms)
-    common = commons(post, customer.id, sender, rules)
+    common = commons(post, post.key, customer.id, sender, rules)
     times_ms = [beacon.time_ms if isinstance(beacon, NativeBeacon) else None for beacon, _ in read]
     offsets = clock_offsets_ms(times_ms, post.recv_time_ms, lambda: _stamps(read), sent_time_ms=sent_time_ms)
     accepted: list[Beacon] = []

@@ -61,8 +61,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     pause: Callable[[], None] = no_pause
 
 
-def commons(post: Post, customer_id: str, sender: Sender, rules: Rules) -> dict[str, Any]:
-    """The fields that all beacons of one customer in one POST share."""
+def commons(post: Post, key: str, customer_id: str, sender: Sender, rules: Rules) -> dict[str, Any]:
+    """The fields that all beacons under one write key in one POST share."""
     return {
         "schema_version": SCHEMA_VERSION,
         "customer_id": customer_id,
@@ -75,6 +75,7 @@ def commons(post: Post, customer_id: str, sender: Sender, rules: Rules) -> dict[
         "is_bot": sender.agent.is_bot,
         "country": sender.place.country,
         "asn": sender.place.asn,
+        "write_key": key if key and key != customer_id else None,
         "collector_id": rules.collector_id,
         "batch_id": post.batch_id,
     }

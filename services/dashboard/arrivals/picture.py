@@ -1,12 +1,13 @@
 """The answer of `/v1/arrivals`, from records of topics `beacons` and `rejected`. Pure; bounded."""
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from shared import codec
-from shared.codec import Undecodable
+from shared.codec import NO_JSON, Undecodable
 from shared.schemas.beacon import Beacon
 
 LISTED_MAX: Final = 50
@@ -18,6 +19,9 @@ class AskedArrivals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """The parameters."""
 
     customer: Annotated[str, msgspec.Meta(description="a customer")]
+    key: Annotated[
+        str, msgspec.Meta(max_length=64, description="a write key: beacons that came under it alone; without it all")
+    ] = ""
 
 
 class Read(NamedTuple):
@@ -39,9 +43,18 @@ class Arrived(msgspec.Struct, frozen=True):
     source_event: str
     view_id: str
     seq: int | None
+    write_key: str
     browser: str | None
     country: str | None
     fields: list[str]
+
+
+class ArrivedUnder(msgspec.Struct, frozen=True):
+    """A write key under which beacons came: how many, and when Kafka got the newest, ms since 1970."""
+
+    key: str
+    beacons_n: int
+    newest_ms: int
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -58,6 +71,8 @@ class Refused(msgspec.Struct, frozen=True):
 class Arrivals(msgspec.Struct, frozen=True):
     """The newest of the last `seconds`, at most `LISTED_MAX` of each list; `beacons_n` and `views_n` count all that were read.
 
+    `keys` are the write keys of all beacons, also where those of one key are asked for.
+
     `is_cut`: more records came than are read, so older ones of these seconds are missing. `nobodys`: input that names no customer;
     for those alone who run the installation, null for others.
     """
@@ -68,6 +83,7 @@ class Arrivals(msgspec.Struct, frozen=True):
     beacons_n: int
     views_n: int
     beacons: list[Arrived]
+    keys: list[ArrivedUnder]
     rejected_n: int
     rejected: list[Refused]
     nobodys: list[Refused] | None
@@ -82,10 +98,16 @@ def picture(
     seconds: int,
     is_cut: bool,
     is_operator: bool,
+    key: str = "",
 ) -> Arrivals:
     """The answer for a customer. Records of others are left out by their keys, before anything of them is read."""
     prefix = f"{customer_id}:".encode()
-    own = [record for record in beacons if record.key is not None and record.key.startswith(prefix)]
+    keyed = [
+        (record, _write_key_of(record) or customer_id)
+        for record in beacons
+        if record.key is not None and record.key.startswith(prefix)
+    ]
+    own = [record for record, under in keyed if key in ("", under)]
     refused = list(rejected)
     mine = [record for record in refused if _customer_of(record) == customer_id]
     nobodys = [record for record in refused if _customer_of(record) is None]
@@ -96,10 +118,34 @@ def picture(
         beacons_n=len(own),
         views_n=len({record.key for record in own}),
         beacons=[found for record in _newest(own) if (found := _arrived(record)) is not None],
+        keys=_keys(keyed),
         rejected_n=len(mine),
         rejected=[_refused(record) for record in _newest(mine)],
         nobodys=[_refused(record) for record in _newest(nobodys)] if is_operator else None,
     )
+
+
+class _Keyed(msgspec.Struct):
+    write_key: str | None = None
+
+
+_KEYED: Final = msgspec.json.Decoder(_Keyed)
+
+
+def _write_key_of(record: Read) -> str | None:
+    with contextlib.suppress(*NO_JSON):
+        return _KEYED.decode(record.value).write_key
+    return None
+
+
+def _keys(keyed: Iterable[tuple[Read, str]]) -> list[ArrivedUnder]:
+    """The keys with the newest beacons first."""
+    found: dict[str, tuple[int, int]] = {}
+    for record, key in keyed:
+        count, newest_ms = found.get(key, (0, 0))
+        found[key] = count + 1, max(newest_ms, record.appended_ms)
+    listed = [ArrivedUnder(key, *counted) for key, counted in found.items()]
+    return sorted(listed, key=lambda one: -one.newest_ms)[:LISTED_MAX]
 
 
 def _customer_of(record: Read) -> str | None:
@@ -127,6 +173,7 @@ def _arrived(record: Read) -> Arrived | None:
         source_event=beacon.source_event,
         view_id=beacon.view_id,
         seq=beacon.seq,
+        write_key=beacon.write_key or beacon.customer_id,
         browser=beacon.browser,
         country=beacon.country,
         fields=sorted(beacon.attrs)[:FIELDS_MAX],

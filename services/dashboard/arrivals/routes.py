@@ -69,6 +69,7 @@ class ArrivalRoutes:
             seconds=BACK_SECONDS,
             is_cut=found.is_cut,
             is_operator=principal_of(request).operates,
+            key=asked.key,
         )
         answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
         answer.enable_compression()

@@ -170,7 +170,15 @@ def watched_by_many_customers(installation: Installation, count: int) -> None:
     assert producer.flush(30) == 0
 
 
-def arrives(installation: Installation, customer_id: str, view_id: str, *, reason: str = "", detail: str = "") -> None:
+def arrives(
+    installation: Installation,
+    customer_id: str,
+    view_id: str,
+    *,
+    reason: str = "",
+    detail: str = "",
+    write_key: str | None = None,
+) -> None:
     """Puts a beacon into its topic, or input with a reason into that of what is rejected, as the collector would."""
     now_ms = int(time.time() * 1_000)
     key = view_key(customer_id, view_id) if customer_id else None
@@ -185,6 +193,7 @@ def arrives(installation: Installation, customer_id: str, view_id: str, *, reaso
         client_time_ms=now_ms,
         seq=1,
         attrs={"video_title": "A title"},
+        write_key=write_key,
     )
     producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
     if reason:

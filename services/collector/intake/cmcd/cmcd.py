@@ -91,7 +91,7 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
         except InvalidInput as invalid:
             rejected.append(_rejected_line(line, {}, customer.id, invalid))
             check_invalid(len(rejected), post)
-    common = commons(post, customer.id, sender_of(post.client, customer.terms), rules)
+    common = commons(post, post.key, customer.id, sender_of(post.client, customer.terms), rules)
     # No field holds when the request was sent.
     times_ms = [whole(record.get("ts")) for _, record in records]
     offsets = clock_offsets_ms(times_ms, post.recv_time_ms, lambda: [_stamp(record) for _, record in records])

@@ -241,7 +241,7 @@ class _Reader:
             self._key = key
             sender = sender_of(self._post.client, customer.terms)
             self._is_private = sender.is_private
-            self._fields |= commons(self._post, customer.id, sender, self._rules)
+            self._fields |= commons(self._post, str(key), customer.id, sender, self._rules)
             self._fields["view_id"] = view_id
         source_event = pop("event", None)
         # Names that are known need no check, and nearly all are.

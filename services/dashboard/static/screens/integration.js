@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { adviceOf, missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../core/arrivals.js";
-import { countText, shareText } from "../core/words/format.js";
+import { ageText, countText, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -37,7 +37,8 @@ function Choose() {
 
 /** @param {{customer: string}} props */
 function Arriving({ customer }) {
-  const address = `/v1/arrivals?${new URLSearchParams({ customer })}`;
+  const { under } = place.value.more;
+  const address = `/v1/arrivals?${new URLSearchParams({ customer, ...(under && { key: under }) })}`;
   const found = useFetched(address, () => address, AGAIN_MS);
   return html`<section aria-labelledby="arriving-title">
     <div class="section-head"><h2 id="arriving-title">Are my beacons arriving?</h2></div>
@@ -51,9 +52,18 @@ function Arrivals({ data }) {
   return html`
     <p class="status" id="verdict" data-level=${verdict.level} role="status"><span class="dot" aria-hidden="true"></span>${verdict.text}</p>
     <p class="note">${countText(data.beacons_n)} beacons of ${countText(data.views_n)} views and ${countText(data.rejected_n)} rejected inputs in the last ${data.seconds / 60} minutes${data.is_cut ? "; more came than are looked at" : ""}.</p>
+    ${data.keys.length > 0 && html`<${Keys} keys=${data.keys} />`}
     ${data.beacons.length > 0 && html`<${Beacons} beacons=${data.beacons} />`}
     ${data.rejected.length > 0 && html`<h3>Rejected</h3><${Rejected} id="rejected" rejected=${data.rejected} />`}
     ${data.nobodys?.length > 0 && html`<h3>Input that names no customer</h3><p class="note">Seen by those alone who run the installation: a wrong write key ends here.</p><${Rejected} id="nobodys" rejected=${data.nobodys} />`}`;
+}
+
+/** The write keys that beacons came under: one of them can be looked at alone. @param {{keys: any[]}} props */
+function Keys({ keys }) {
+  const { under } = place.value.more;
+  return html`<ul class="recent" id="arrived-keys" aria-label="Write keys">${keys.map((one) => html`<li key=${one.key}>
+      <${Link} to=${{ more: { under: one.key === under ? "" : one.key } }} aria-current=${one.key === under ? "true" : undefined}><code>${one.key}</code><//> <span class="note">${countText(one.beacons_n)} ${one.beacons_n === 1 ? "beacon" : "beacons"}, the newest ${ageText(Math.max(0, now_ms.value - one.newest_ms))} ago</span>
+    </li>`)}${under && html`<li><${Link} to=${{ more: { under: "" } }}>All write keys<//></li>`}</ul>`;
 }
 
 /** @param {{beacons: any[]}} props */
@@ -61,10 +71,10 @@ function Beacons({ beacons }) {
   const { customer, tz } = place.value;
   return html`<div class="scroll short" tabindex="0" role="region" aria-label="The newest beacons">
     <table id="beacons">
-      <thead><tr><th scope="col">Came at</th><th scope="col" class="text">Event</th><th scope="col" class="text">Client's own name</th><th scope="col" class="text">View</th><th scope="col">Number</th><th scope="col" class="text">Client</th><th scope="col" class="text">Browser</th><th scope="col" class="text">Country</th><th scope="col">Fields</th></tr></thead>
+      <thead><tr><th scope="col">Came at</th><th scope="col" class="text">Event</th><th scope="col" class="text">Client's own name</th><th scope="col" class="text">View</th><th scope="col" class="text">Write key</th><th scope="col">Number</th><th scope="col" class="text">Client</th><th scope="col" class="text">Browser</th><th scope="col" class="text">Country</th><th scope="col">Fields</th></tr></thead>
       <tbody>${beacons.map((one) => html`<tr key=${`${one.view_id}/${one.appended_ms}/${one.seq}/${one.source_event}`}>
         <th scope="row">${momentText(one.appended_ms, tz, { seconds: true })}</th><td class="text">${one.event}</td><td class="text">${one.source_event}</td>
-        <td class="text"><${Link} to=${{ screen: "view", customer, more: { view: one.view_id } }}>${one.view_id.slice(0, 12)}<//></td><td>${one.seq ?? "–"}</td><td class="text">${one.source}</td><td class="text">${one.browser ?? "–"}</td><td class="text">${one.country ?? "–"}</td>
+        <td class="text"><${Link} to=${{ screen: "view", customer, more: { view: one.view_id } }}>${one.view_id.slice(0, 12)}<//></td><td class="text"><code>${one.write_key.slice(0, 12)}</code></td><td>${one.seq ?? "–"}</td><td class="text">${one.source}</td><td class="text">${one.browser ?? "–"}</td><td class="text">${one.country ?? "–"}</td>
         <td><details class="where"><summary>${one.fields.length}</summary><span class="note">${one.fields.join(", ")}</span></details></td>
       </tr>`)}</tbody>
     </table>

@@ -359,5 +359,6 @@ def test_events_are_counted_by_key_where_keys_have_limits() -> None:
     parsed = mux.parse_beacons(post(mux_body(*(mux_event(ake=name) for name in names))), rules)
     assert dict(parsed.by_key) == {"web": 3, "tv": 3}
     assert len(parsed.accepted) == 6
+    assert [one.write_key for one in parsed.accepted] == [name for name in names if name != "stranger"]
     without = Rules(collector_id="c", customers=listed({"acme": Customer()}, keys[1:]))
     assert mux.parse_beacons(post(mux_body(mux_event(ake="tv"))), without).by_key == ()

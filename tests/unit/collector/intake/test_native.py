@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from services.collector.intake import native
 from services.collector.intake.post import ParsedBody, Rules
 from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.customers import Customer, WriteKey, listed
 from shared.codec import BEACON
 from tests.unit.collector.intake.bodies import RECV_TIME_MS, native_beacon, post
 
@@ -222,3 +223,13 @@ def test_a_clock_that_is_set_back_within_a_batch_gives_its_beacons_two_offsets()
     after_ms = RECV_TIME_MS - base_ms - 42_000
     # What came before the step was sent when the first one after it was.
     assert offsets_ms == [after_ms + 30_000 - 3_620_000] * 2 + [after_ms] * 2
+
+
+def test_a_beacon_has_the_key_that_it_came_under_where_that_is_not_the_customer_itself() -> None:
+    keys = [WriteKey(key="acme-tv", customer_id="acme")]
+    rules = Rules(collector_id="c-1", customers=listed({"acme": Customer()}, keys))
+    body = json.dumps(native_beacon()).encode()
+    (under,) = native.parse_beacons(post(body, key="acme-tv"), rules).accepted
+    (itself,) = native.parse_beacons(post(body, key="acme"), RULES).accepted
+    assert [(one.customer_id, one.write_key) for one in (under, itself)] == [("acme", "acme-tv"), ("acme", None)]
+    assert b"write_key" not in BEACON.encode(itself)

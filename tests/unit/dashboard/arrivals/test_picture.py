@@ -5,12 +5,12 @@ from shared import codec
 from shared.schemas.beacon import Beacon
 
 
-def beacon(customer_id: str, view_id: str, at_ms: int, **attrs: str) -> Read:
+def beacon(customer_id: str, view_id: str, at_ms: int, write_key: str | None = None, **attrs: str) -> Read:
     value = codec.BEACON.encode(
         Beacon(
             schema_version=1, source="mux", customer_id=customer_id, view_id=view_id, event="playing",
             source_event="playing", recv_time_ms=at_ms, client_time_ms=at_ms - 5, seq=3, ip_trunc="192.0.2.0",
-            user_agent="a browser", attrs=attrs,
+            user_agent="a browser", attrs=attrs, write_key=write_key,
         )
     )  # fmt: skip
     return Read(at_ms, f"{customer_id}:{view_id}".encode(), value, {})
@@ -30,6 +30,27 @@ def test_the_newest_come_first_with_the_names_of_their_fields_and_no_address() -
     assert (found.beacons_n, found.views_n) == (3, 2)
     assert found.beacons[2].fields == ["video_title"]
     assert not {"ip_trunc", "user_agent", "attrs"} & set(found.beacons[0].__struct_fields__)
+
+
+def test_beacons_are_counted_by_their_write_keys_and_those_of_one_can_be_asked_for() -> None:
+    came = [
+        beacon("acme", "v1", 10, "web-key"),
+        beacon("acme", "v2", 20, "tv-key"),
+        beacon("acme", "v2", 30, "tv-key"),
+        beacon("acme", "v3", 25),
+        beacon("other", "v4", 40, "web-key"),
+        Read(5, b"acme:v5", b"{not json", {}),
+    ]
+    found = drawn(came, [])
+    assert [(one.key, one.beacons_n, one.newest_ms) for one in found.keys] == [
+        ("tv-key", 2, 30),
+        ("acme", 2, 25),
+        ("web-key", 1, 10),
+    ]
+    assert [one.write_key for one in found.beacons] == ["tv-key", "acme", "tv-key", "web-key"]
+    of_one = picture("acme", came, [], now_ms=9, seconds=600, is_cut=False, is_operator=False, key="web-key")
+    assert [one.view_id for one in of_one.beacons] == ["v1"]
+    assert (of_one.beacons_n, of_one.views_n, of_one.keys) == (1, 1, found.keys)
 
 
 def test_a_customer_whose_name_begins_with_the_same_letters_is_another_one() -> None:
