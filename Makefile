@@ -24,6 +24,7 @@ check: setup ## lint, format, types (the page's too), layers
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 	node .local/types/node_modules/typescript/bin/tsc --project deploy/fetched/types/tsconfig.json
+	node .local/types/node_modules/oxlint/bin/oxlint --config deploy/fetched/types/oxlint.json --deny-warnings services/dashboard/static
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
 compile: setup ## the processor's fold and the collector's intake compiled from the same source, into .local/compiled; PROCESSOR_COMPILED_DIR and COLLECTOR_COMPILED_DIR name it to a slot and a collector

@@ -332,7 +332,7 @@ main() {
     make_environment
     fetch_page_modules
     if [[ ${1:-} == types ]]; then
-        fetch_modules types "the compiler that checks the page's types (5 MB)"
+        fetch_modules types "what checks the types and the style of the page's code (16 MB)"
     fi
     if [[ ${1:-} == containers ]]; then
         if [[ -n $(missing_commands dockerd docker-compose debootstrap iptables) ]]; then

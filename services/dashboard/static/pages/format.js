@@ -6,6 +6,7 @@ export const share = new Intl.NumberFormat("en", { style: "percent", minimumFrac
 export const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 export const hour = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
+/** An element of the document, which has it. @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);
 
 export function element(name, content, kind) {

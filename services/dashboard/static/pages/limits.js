@@ -50,10 +50,10 @@ function refused(limit, content) {
 }
 
 function draw(content) {
-  const age = (limit) => (limit.last_refused_ms === null ? null : Math.max(0, content.now_ms - limit.last_refused_ms));
+  const age = (limit) => (limit.last_refused_ms === null ? Infinity : Math.max(0, content.now_ms - limit.last_refused_ms));
   byId("source").textContent =
     `Rates hold at each collector, stored bytes at all together; ${whole.format(content.collectors)} collector${content.collectors === 1 ? "" : "s"} reported in the last minute.`;
-  const beyond = content.limits.filter((limit) => age(limit) !== null && age(limit) < BEYOND_MS);
+  const beyond = content.limits.filter((limit) => age(limit) < BEYOND_MS);
   say("beyond", beyond.length ? `Beyond its limit in the last minutes: ${beyond.map(({ name }) => WORDS[name][0].toLowerCase()).join(", ")}.` : "");
   byId("limits").tBodies[0].replaceChildren(
     ...content.limits.map((limit) => {
@@ -65,7 +65,7 @@ function draw(content) {
       row.append(
         element("td", inForce(limit, content)),
         element("td", what || "nothing", what ? "is-warm" : "none"),
-        element("td", since === null ? "–" : `${ago(since)} ago`, since === null ? "none" : undefined),
+        element("td", since === Infinity ? "–" : `${ago(since)} ago`, since === Infinity ? "none" : undefined),
       );
       return row;
     }),

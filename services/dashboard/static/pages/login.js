@@ -1,6 +1,6 @@
 // The page of logins, and of links that work once: /login#phl_... What comes behind # is never sent by itself.
 
-const byId = (id) => document.getElementById(id);
+import { byId } from "./format.js";
 
 // Where the login leads: a path of this page's origin, and nothing else.
 function destination() {

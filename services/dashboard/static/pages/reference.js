@@ -1,8 +1,7 @@
 // Shows the API's document, /v1/openapi.json, for people to read.
 
-import { membersOf, operationsOf, resolved, wordsOf } from "/static/core/reference.js";
-
-const byId = (id) => document.getElementById(id);
+import { membersOf, operationsOf, resolved, wordsOf } from "../core/reference.js";
+import { byId } from "./format.js";
 
 function made(tag, text = "", attributes = {}) {
   const element = document.createElement(tag);

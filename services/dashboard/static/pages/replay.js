@@ -1,6 +1,7 @@
 // Replays one session: ?customer=...&session=..., and &view= is the address of the view that it was reached from. Each payload is an array of rrweb events, as docs/recordings.md records them.
 
 import { viewAddress } from '../core/place/place.js';
+import { byId } from './format.js';
 
 const STEP_MS = 100;
 const ASKED_AGAIN_MAX = 5;
@@ -9,13 +10,13 @@ const FULL_SNAPSHOT = 2;
 
 const query = new URLSearchParams(location.search);
 const names = { customer: query.get('customer') ?? '', session: query.get('session') ?? '' };
-const status = document.getElementById('status');
-const play = document.getElementById('play');
-const position = document.getElementById('position');
-const at = document.getElementById('at');
+const status = byId('status');
+const play = byId('play');
+const position = byId('position');
+const at = byId('at');
 
 const view = viewAddress(query.get('view'), location.origin);
-const back = document.getElementById('back');
+const back = byId('back');
 // Without a view there are those of the customer.
 back.href = view ?? `/views?${new URLSearchParams({ customer: names.customer })}`;
 back.textContent = view ? 'Back to the view' : 'Views';
@@ -94,8 +95,10 @@ try {
     events.push(...await get('/v1/recordings/payload', { number }));
   }
   if (events.length < 2) throw new Error('there is nothing to replay yet');
-  show(new rrweb.Replayer(events, { root: document.getElementById('stage'), mouseTail: false }), events, absent);
+  // Of the script before this one.
+  const { Replayer } = /** @type {any} */ (globalThis).rrweb;
+  show(new Replayer(events, { root: byId('stage'), mouseTail: false }), events, absent);
 } catch (error) {
-  status.textContent = `Cannot be replayed: ${error.message}`;
+  status.textContent = `Cannot be replayed: ${/** @type {Error} */ (error).message}`;
   document.body.dataset.state = 'failed';
 }

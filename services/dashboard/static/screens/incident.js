@@ -15,6 +15,8 @@ import { Link, place } from "../parts/place.js";
 import { change, mayChange } from "../parts/data/session.js";
 
 const AGAIN_MS = 5_000;
+/** Below it a probability is written as if it were so large. */
+const PROBABILITY_MIN = 10 ** -300;
 
 export default function Incident() {
   const id = place.value.more.id ?? "";
@@ -113,7 +115,7 @@ function Found({ incident }) {
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
           <td>${figureText(event.metric, one.value)}</td><td>${figureText(event.metric, one.usual)}</td>
           <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
-          <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, 1e-300)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
+          <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
           <td><${Around} incident=${incident} slice=${one.slice} /></td>
         </tr>`)}</tbody>
       </table>

@@ -56,7 +56,7 @@ function OpenViews({ asked, columns }) {
 }
 
 /** All rows instead of a page. @param {Record<string, string | number>} params */
-const exported = ({ limit, ...params }) => params;
+const exported = ({ limit: _limit, ...params }) => params;
 
 function Search() {
   const { more } = place.value;
