@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump
 from shared.statistics.suspects.search import Suspect, suspects
 
 Codes = NDArray[np.int64]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Views of a range that are searched: with events, and others. More are sampled.
 BAD_MAX: Final = 100_000
@@ -71,7 +73,7 @@ class Suspecting:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
             samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
-            found = await asyncio.to_thread(_searched, question, *samples)
+            found = await until_over(_searched, question, *samples)
             selecting = answers.filters_of(found)
             now, usual = [
                 await self._figures(question.measured, *of, sample, selecting)
@@ -127,6 +129,19 @@ class Suspecting:
             table = await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side, cohorts))
         (row,) = table.to_pylist()
         return row  # type: ignore[no-any-return]
+
+
+async def until_over(search: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Runs `search` on a thread. A caller that is cancelled leaves when it is over.
+
+    A thread cannot be stopped. So what its caller holds, such as the one turn of searches, is held until then.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(search, *given, **named))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _of_metric(rows: pa.Table, dimensions: int, measured: Measured, measures: Sequence[Measured]) -> pa.Table:

@@ -1,0 +1,39 @@
+"""The search for suspects on its thread; `tests/integration/query/test_query_suspects.py` has its answers."""
+
+import asyncio
+import threading
+
+import pytest
+
+from services.query.suspecting import until_over
+
+
+async def test_a_caller_that_is_cancelled_leaves_when_its_search_is_over() -> None:
+    began, goes_on = threading.Event(), threading.Event()
+    turns = asyncio.Semaphore(1)
+
+    def search() -> str:
+        began.set()
+        assert goes_on.wait(30)
+        return "found"
+
+    async def ask() -> str:
+        async with turns:
+            return await until_over(search)
+
+    asked = asyncio.create_task(ask())
+    await asyncio.to_thread(began.wait, 30)
+    asked.cancel()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert turns.locked(), "its thread has the turn"
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert not turns.locked()
+
+
+async def test_what_a_search_finds_and_raises_is_its_callers() -> None:
+    assert await until_over(sum, [1, 2]) == 3
+    with pytest.raises(TypeError):
+        await until_over(sum, 3)  # type: ignore[arg-type]
