@@ -10,7 +10,7 @@ from shared.schemas.view import View
 
 VIEW_MD = Path(__file__).parents[3] / "docs" / "view.md"
 #: Figures of the page's live picture: not of finished views.
-LIVE = {"live viewers"}
+LIVE = {"live viewers", "live rebuffering", "live bitrate", "live views started"}
 #: What one row of the table names in several words.
 SEVERAL = {
     "upscale, downscale percentage": ["upscale percentage", "downscale percentage"],

@@ -25,7 +25,7 @@ export const TILES = [
   {
     name: "rebuffering",
     title: "Rebuffering now",
-    term: "",
+    term: "live rebuffering",
     unit: "fraction",
     isCount: false,
     fields: ["rebuffering_now", "viewers_now"],
@@ -35,14 +35,14 @@ export const TILES = [
   {
     name: "bitrate",
     title: "Bitrate now",
-    term: "weighted average bitrate",
+    term: "live bitrate",
     unit: "bps",
     isCount: false,
     fields: ["bitrate_bps_now", "bitrate_viewers_now"],
     of: (one) => ratio(one.bitrate_bps_now, one.bitrate_viewers_now),
     aside: (one) => `n ${countText(one.bitrate_viewers_now)}`,
   },
-  { name: "starts", title: "Views started", term: "", unit: "views", isCount: true, fields: ["views_started"], of: (one) => one.views_started, aside: none },
+  { name: "starts", title: "Views started", term: "live views started", unit: "views", isCount: true, fields: ["views_started"], of: (one) => one.views_started, aside: none },
   {
     name: "failures",
     title: "Failures",

@@ -2,11 +2,15 @@
 // A metric's name, and behind it what it means: the table of docs/view.md.
 
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { termOf } from "../core/words/glossary_lookup.js";
 import { html } from "./html.js";
 import { useOutside } from "./menu.js";
 import { capital, metricOf } from "./data/known.js";
+
+/** Of a meaning, px: its width (34rem in the style), and what is left free at the window's edge. */
+const WIDTH_MAX = 544;
+const EDGE = 16;
 
 /** A metric of the API. @param {{name: string}} props */
 export function MetricName({ name }) {
@@ -14,21 +18,46 @@ export function MetricName({ name }) {
   return html`<${Term} title=${capital(metric.title)} term=${metric.title} formula=${metric.formula} />`;
 }
 
+/** What a metric of the API means, where its name leads somewhere else. @param {{name: string}} props */
+export function MetricMeaning({ name }) {
+  const metric = metricOf(name);
+  return html`<${Meaning} title=${capital(metric.title)} term=${metric.title} formula=${metric.formula} />`;
+}
+
 /** @param {{title: string, term: string, formula?: string}} props - `term` is a name of the table. */
-export function Term({ title, term, formula = "" }) {
+export const Term = ({ title, term, formula = "" }) => html`${title} <${Meaning} title=${title} term=${term} formula=${formula} />`;
+
+/** @param {{title: string, term: string, formula: string}} props */
+function Meaning({ title, term, formula }) {
   const isOpen = useSignal(false);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useOutside(isOpen.value, box, () => {
     isOpen.value = false;
   });
+  const place = useSignal({ left: 0, top: 0 });
+  // It stands over the page, since a table would cut it; so it goes when the page moves under it.
+  useEffect(() => {
+    if (!isOpen.value) return undefined;
+    const leave = () => {
+      isOpen.value = false;
+    };
+    document.addEventListener("scroll", leave, { capture: true, passive: true });
+    return () => document.removeEventListener("scroll", leave, { capture: true });
+  }, [isOpen.value]);
+  const toggle = (/** @type {any} */ event) => {
+    const { left, bottom } = event.currentTarget.getBoundingClientRect();
+    const width = Math.min(WIDTH_MAX, 0.84 * innerWidth);
+    place.value = { left: Math.max(EDGE, Math.min(left, innerWidth - width - EDGE)), top: bottom + 4 };
+    isOpen.value = !isOpen.value;
+  };
   const found = termOf(term);
-  if (!found && !formula) return html`${title}`;
+  if (!found && !formula) return null;
   const close = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") isOpen.value = false;
   };
-  return html`<span class="term" ref=${box} onKeyDown=${close}>${title}
-    <button type="button" class="what" aria-expanded=${isOpen.value} aria-label=${`What ${title} means`} onClick=${() => { isOpen.value = !isOpen.value; }}>?</button>
-    ${isOpen.value && html`<span class="meaning" role="note">
+  return html`<span class="term" ref=${box} onKeyDown=${close}>
+    <button type="button" class="what" aria-expanded=${isOpen.value} aria-label=${`What ${title} means`} onClick=${toggle}>?</button>
+    ${isOpen.value && html`<span class="meaning" role="note" style=${{ left: `${place.value.left}px`, top: `${place.value.top}px` }}>
       <span><b>Formula</b> ${formula || found?.formula}</span>
       ${found && html`<span><b>Source</b> ${found.source}</span><span><b>Clients</b> ${found.clients}</span>
         <span><b>Beside Mux</b> ${found.mux}</span><span><b>Beside CTA</b> ${found.cta}</span>`}

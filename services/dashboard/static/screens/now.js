@@ -13,7 +13,7 @@ import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Freshness } from "../parts/narrowing/freshness.js";
-import { Term } from "../parts/glossary.js";
+import { MetricMeaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/notable/incidents.js";
 import { capital, metricOf, seen, titleOf } from "../parts/data/known.js";
@@ -131,7 +131,7 @@ function Tile({ tile, picture, span_ms, isChosen }) {
   const value = figures && Object.keys(figures).length ? tile.of(figures) : null;
   const aside = (figures ? tile.aside(figures) : "") || (tile.isCount ? `in ${ageText(span_ms)}` : "");
   return html`<article class="tile" id=${`tile-${tile.name}`} data-chosen=${isChosen}>
-    <h3>${tile.term ? html`<${Term} title=${tile.title} term=${tile.term} />` : tile.title}</h3>
+    <h3><${Term} title=${tile.title} term=${tile.term} /></h3>
     <button type="button" class="pick-tile" aria-pressed=${isChosen} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
       <span class="unseen">Draw ${tile.title}: </span><span class="value">${valueText(tile.unit, value)}</span>
       <span class="aside">${aside || "\u00a0"}</span>
@@ -163,7 +163,7 @@ function Fact({ name, figure, before }) {
   const was = before && isShown(name, before) ? valueText(unit, before.value) : NONE;
   const ofBefore = before ? `, n ${countText(before.n)}` : "";
   return html`<li>
-    <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//></span>
+    <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//> <${MetricMeaning} name=${name} /></span>
     <b class=${classOf(name, figure)}>${shown}</b>
     <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}${ofBefore}</span>
   </li>`;

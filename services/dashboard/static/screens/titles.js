@@ -12,6 +12,7 @@ import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
+import { MetricMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
@@ -34,7 +35,7 @@ function List() {
   const limit = Number(more.rows) || LISTED;
   const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min, limit }, 30_000);
   const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
-    <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button></th>`;
+    <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button> <${MetricMeaning} name=${name} /></th>`;
   return html`
     <div class="controls" role="region" aria-label="What is shown">
       <${Compare} value=${compare} />

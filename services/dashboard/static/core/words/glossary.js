@@ -235,6 +235,30 @@ export const GLOSSARY = [
     "cta": "–"
   },
   {
+    "name": "live rebuffering",
+    "formula": "live viewers who rebuffer at this moment / live viewers",
+    "source": "own",
+    "clients": "all",
+    "mux": "–",
+    "cta": "–"
+  },
+  {
+    "name": "live bitrate",
+    "formula": "Σ bitrate of live viewers who play / number of those whose bitrate is known",
+    "source": "own",
+    "clients": "those that report a bitrate",
+    "mux": "–",
+    "cta": "–"
+  },
+  {
+    "name": "live views started",
+    "formula": "views that begin, by the time at which their beacons come",
+    "source": "own",
+    "clients": "all",
+    "mux": "–",
+    "cta": "–"
+  },
+  {
     "name": "experience",
     "formula": "mean of score_view; spi_good / views where it is known",
     "source": "Mux, viewer experience score (parts); Conviva, SPI",
