@@ -9,7 +9,7 @@ readonly ROOT=$PWD
 readonly PYTHON=.venv/bin/python
 readonly STAMPS=.local/stamps
 # Each has a command of its own name.
-readonly TEST_PACKAGES=(chromium ffmpeg openssl npm)
+readonly TEST_PACKAGES=(chromium chromium-headless-shell ffmpeg openssl npm)
 # And what tests of containers need beside these; each has a command of its own name, but for docker.
 readonly CONTAINER_PACKAGES=(docker.io docker-compose debootstrap iptables)
 readonly JAVA_MIN=17

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
@@ -13,13 +14,18 @@ SOON_MS: Final = 30_000
 # Where a test says nothing else: the five seconds of Playwright are over before a browser without CPU time has drawn.
 expect.set_options(timeout=SOON_MS)
 
+#: The first that is there. The shell is the same engine without a window around the page: for a window, each page is drawn again in
+#: every frame, without a graphics card, which takes most of a browser's CPU time.
+EXECUTABLES: Final = ("/usr/bin/chromium-headless-shell", "/usr/bin/chromium")
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The browser, closed at the end."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=next(one for one in EXECUTABLES if Path(one).exists()),
+            args=["--no-sandbox", "--disable-dev-shm-usage"],
         )
         yield browser
         browser.close()

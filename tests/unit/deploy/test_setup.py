@@ -191,7 +191,7 @@ def test_packages_that_were_not_all_installed_are_installed_the_next_time(checko
 
 
 def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkout) -> None:
-    for name in ("chromium", "ffmpeg", "prometheus", "promtool", "kubectl"):
+    for name in ("chromium", "chromium-headless-shell", "ffmpeg", "prometheus", "promtool", "kubectl"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.command("npm", _NPM.format(root=checkout.root))
     player = checkout.root / ".local" / "players" / "@scope" / "one" / "index.js"
@@ -248,7 +248,7 @@ def test_modules_of_the_page_are_fetched_once_with_their_licences_and_only_as_th
 
 
 def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout: Checkout) -> None:
-    for name in ("chromium", "ffmpeg", "npm", "kustomize"):
+    for name in ("chromium", "chromium-headless-shell", "ffmpeg", "npm", "kustomize"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.want("", file="")
     (checkout.root / "deploy/fetched/players/packages.txt").write_text("# none\n")
@@ -264,7 +264,7 @@ def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout:
 
 
 def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Checkout) -> None:
-    for name in ("chromium", "ffmpeg", "npm", "prometheus", "promtool"):
+    for name in ("chromium", "chromium-headless-shell", "ffmpeg", "npm", "prometheus", "promtool"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.command("kubectl", "#!/bin/bash\nexit 1\n")
     checkout.command(
