@@ -22,6 +22,8 @@ import pydantic
 from shared.settings import SettingsError, SettingsGroup
 
 MANIFEST: Final = "build.json"
+#: A wheel's build, beside its packages (`deploy/wheel_hook.py`); a checkout has none there.
+BESIDE: Final = Path(__file__).parents[3] / "playhead_compiled"
 #: The packages whose modules may be compiled, and those that they read.
 _SOURCES: Final = ("services/collector", "services/processor", "services/rim", "shared")
 _DIGEST_BYTES: Final = 8
@@ -38,7 +40,8 @@ class CompiledSettings(SettingsGroup):
         " required: does not start without compiled code",
     )
     compiled_dir: Path | None = pydantic.Field(
-        default=None, description="a folder that `make compile` made; images have one"
+        default=None,
+        description="a folder that `make compile` made; images have one, and wheels made with PLAYHEAD_COMPILE=1",
     )
 
 
@@ -84,13 +87,14 @@ def choose(service: str, environ: Mapping[str, str]) -> Build:
         return Build(False, str(error))
     if settings.compiled == "off":
         return Build(False, f"{Own.variable('compiled')}=off")
-    if settings.compiled_dir is None:
+    folder = settings.compiled_dir or (BESIDE if (BESIDE / MANIFEST).exists() else None)
+    if folder is None:
         return Build(False, f"{Own.variable('compiled_dir')} is not set")
     try:
-        _use(settings.compiled_dir, manifest_of(settings.compiled_dir))
+        _use(folder, manifest_of(folder))
     except WrongBuild as error:
         return Build(False, str(error))
-    return Build(True, str(settings.compiled_dir))
+    return Build(True, str(folder))
 
 
 def check(settings: CompiledSettings, build: Build) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.compiled import build
 from deploy.compiled.modules import MODULES
+from services.rim.process import compiled
 from services.rim.process.compiled import MANIFEST, SUFFIX, Build, choose, source_digest
 
 
@@ -19,6 +20,16 @@ def build_in(folder: Path, **changed: object) -> None:
 
 def test_the_interpreted_build_runs_where_no_other_is_named() -> None:
     assert choose("processor", {}) == Build(False, "PROCESSOR_COMPILED_DIR is not set")
+
+
+def test_a_build_beside_the_packages_is_used_as_a_wheel_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "BESIDE", tmp_path)
+    assert choose("collector", {}) == Build(False, "COLLECTOR_COMPILED_DIR is not set")
+    build_in(tmp_path, code="0" * 16)
+    assert choose("collector", {}) == Build(False, f"{tmp_path} is made from other code")
+    assert choose("collector", {"COLLECTOR_COMPILED": "off"}).reason == "COLLECTOR_COMPILED=off"
+    hook = (Path(__file__).parents[3] / "deploy" / "wheel_hook.py").read_text()
+    assert 'FOLDER: Final = "playhead_compiled"' in hook
 
 
 def test_a_build_that_is_switched_off_is_not_looked_at(tmp_path: Path) -> None:
