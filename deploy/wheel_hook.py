@@ -37,7 +37,13 @@ class CompiledModules(BuildHookInterface):  # type: ignore[misc]
         self._work = Path(tempfile.mkdtemp(prefix="playhead-wheel-"))
         made = self._work / FOLDER
         command = [sys.executable, "-m", "deploy.compiled.build", "--to", str(made)]
-        subprocess.run(command, cwd=self.root, env=os.environ | {"PYTHONPATH": self.root}, check=True)
+        # What the build needs may be on the path alone: pip gives no interpreter of its own.
+        path = os.pathsep.join([self.root, *filter(None, [os.environ.get("PYTHONPATH")])])
+        try:
+            subprocess.run(command, cwd=self.root, env=os.environ | {"PYTHONPATH": path}, check=True)
+        except subprocess.CalledProcessError:
+            shutil.rmtree(self._work, ignore_errors=True)
+            raise
         build_data["force_include"][str(made)] = FOLDER
         build_data["pure_python"] = False
         build_data["infer_tag"] = True

@@ -1,7 +1,8 @@
-"""Compiles the processor's fold: `python -m deploy.compiled.build [--to FOLDER]`, or `make compile`.
+"""Compiles the processor's fold and the collector's intake: `python -m deploy.compiled.build [--to FOLDER]`, or `make compile`.
 
 mypyc makes C of the modules that `modules.MODULES` names, and the C compiler makes a library of each. The checkout stays as it is:
-the work is done on a copy, and what is made goes into a folder of its own. PROCESSOR_COMPILED_DIR names that folder to a slot.
+the work is done on a copy, and what is made goes into a folder of its own. PROCESSOR_COMPILED_DIR and COLLECTOR_COMPILED_DIR
+name that folder.
 """
 
 import argparse

@@ -8,6 +8,7 @@ comes before any of them is imported.
 import hashlib
 import importlib.util
 import json
+import os
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
@@ -87,7 +88,9 @@ def choose(service: str, environ: Mapping[str, str]) -> Build:
         return Build(False, str(error))
     if settings.compiled == "off":
         return Build(False, f"{Own.variable('compiled')}=off")
-    folder = settings.compiled_dir or (BESIDE if (BESIDE / MANIFEST).exists() else None)
+    # An empty setting is none: it would be the current folder.
+    named = settings.compiled_dir if settings.compiled_dir != Path() else None
+    folder = named or (BESIDE if os.path.exists(BESIDE / MANIFEST) else None)  # noqa: PTH110 (raises nothing)
     if folder is None:
         return Build(False, f"{Own.variable('compiled_dir')} is not set")
     try:
@@ -121,7 +124,11 @@ def manifest_of(folder: Path) -> Manifest:
         raise WrongBuild(f"{folder / MANIFEST}: {error}") from None
     if manifest.suffix != SUFFIX:
         raise WrongBuild(f"{folder} is made for {manifest.suffix}, not for {SUFFIX}")
-    if manifest.code != source_digest():
+    try:
+        is_of_source = manifest.code == source_digest()
+    except OSError as error:
+        raise WrongBuild(f"the source cannot be read: {error}") from None
+    if not is_of_source:
         raise WrongBuild(f"{folder} is made from other code")
     return manifest
 

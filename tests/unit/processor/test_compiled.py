@@ -100,3 +100,9 @@ def test_no_module_that_is_compiled_has_a_class_whose_options_would_be_lost() ->
         lines = (root / f"{name.replace('.', '/')}.py").read_text().splitlines()
         declared = [line for line in lines if line.startswith("class ") and any(base in line for base in bases)]
         assert declared == [], name
+
+
+def test_an_empty_folder_is_none_and_not_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_in(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert choose("collector", {"COLLECTOR_COMPILED_DIR": ""}) == Build(False, "COLLECTOR_COMPILED_DIR is not set")

@@ -227,6 +227,9 @@ class _Reader:
         """The beacon in `event`, which is at this place of the body; raises `InvalidInput` when it is not a beacon."""
         if event.__class__ is not dict:
             raise InvalidInput("invalid", "the event is not an object")
+        if len(event) > self._attrs_max:
+            # Before its names are looked at: spelling out invented ones takes long, and other threads wait meanwhile.
+            check_attrs(event, self._rules, values=False)
         attrs = _full_names.spelled_out(event)
         if not self._trusted or len(attrs) > self._attrs_max:
             check_attrs(attrs, self._rules, values=True)

@@ -362,3 +362,12 @@ def test_events_are_counted_by_key_where_keys_have_limits() -> None:
     assert [one.write_key for one in parsed.accepted] == [name for name in names if name != "stranger"]
     without = Rules(collector_id="c", customers=listed({"acme": Customer()}, keys[1:]))
     assert mux.parse_beacons(post(mux_body(mux_event(ake="tv"))), without).by_key == ()
+
+
+def test_names_of_an_event_with_too_many_fields_are_not_even_spelled_out() -> None:
+    known = len(mux._full_names)
+    invented = {f"zq{number}": 1 for number in range(2_000)}
+    parsed = parse(mux_body(mux_event(**invented)))
+    assert [one.reason for one in parsed.rejected] == ["too_large"]
+    assert parsed.rejected[0].detail.endswith(" fields; 1000 are the most")
+    assert len(mux._full_names) == known
