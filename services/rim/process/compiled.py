@@ -88,7 +88,7 @@ def choose(service: str, environ: Mapping[str, str]) -> Build:
         return Build(False, str(error))
     if settings.compiled == "off":
         return Build(False, f"{Own.variable('compiled')}=off")
-    # An empty setting is none: it would be the current folder.
+    # An empty setting names no folder. As a path it would be the current one.
     named = settings.compiled_dir if settings.compiled_dir != Path() else None
     folder = named or (BESIDE if os.path.exists(BESIDE / MANIFEST) else None)  # noqa: PTH110 (raises nothing)
     if folder is None:

@@ -1,4 +1,4 @@
-"""Which build of the fold a process chooses; `tests/integration/processor/test_compiled.py` compares what both write."""
+"""Which build of its modules a process chooses; `tests/integration/processor/test_compiled.py` compares what both write."""
 
 import importlib
 import json
@@ -8,6 +8,7 @@ import pytest
 
 from deploy.compiled import build
 from deploy.compiled.modules import MODULES
+from deploy.local.paths import ROOT
 from services.rim.process import compiled
 from services.rim.process.compiled import MANIFEST, SUFFIX, Build, choose, source_digest
 
@@ -28,7 +29,7 @@ def test_a_build_beside_the_packages_is_used_as_a_wheel_has_it(tmp_path: Path, m
     build_in(tmp_path, code="0" * 16)
     assert choose("collector", {}) == Build(False, f"{tmp_path} is made from other code")
     assert choose("collector", {"COLLECTOR_COMPILED": "off"}).reason == "COLLECTOR_COMPILED=off"
-    hook = (Path(__file__).parents[3] / "deploy" / "wheel_hook.py").read_text()
+    hook = (ROOT / "deploy" / "wheel_hook.py").read_text()
     assert 'FOLDER: Final = "playhead_compiled"' in hook
 
 
@@ -88,16 +89,16 @@ def test_a_build_is_not_used_by_a_process_that_has_imported_the_fold(tmp_path: P
 
 
 def test_every_module_that_is_compiled_exists_and_has_its_reason() -> None:
-    root = Path(__file__).parents[3]
-    assert [name for name in MODULES if not (root / f"{name.replace('.', '/')}.py").exists()] == []
+
+    assert [name for name in MODULES if not (ROOT / f"{name.replace('.', '/')}.py").exists()] == []
     assert all(MODULES.values())
 
 
 def test_no_module_that_is_compiled_has_a_class_whose_options_would_be_lost() -> None:
-    root = Path(__file__).parents[3]
+
     bases = ("Struct", "NamedTuple", "BaseModel", "SettingsGroup", "TypedDict")
     for name in MODULES:
-        lines = (root / f"{name.replace('.', '/')}.py").read_text().splitlines()
+        lines = (ROOT / f"{name.replace('.', '/')}.py").read_text().splitlines()
         declared = [line for line in lines if line.startswith("class ") and any(base in line for base in bases)]
         assert declared == [], name
 
