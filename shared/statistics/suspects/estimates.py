@@ -1,10 +1,13 @@
 """How counts and rates of cohorts vary by themselves, estimated from the cohorts of one and two dimensions. Pure."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from shared.statistics.suspects.counts import Floats
 from shared.statistics.suspects.likelihood import PRIOR_EVENTS, Quad
 
 #: The median of χ² with one degree of freedom.
@@ -12,6 +15,9 @@ _CHI2_MEDIAN: Final = 0.4549
 #: Cohorts from which clumping is estimated: with so many events, and so many of the same dimensions.
 _EXPECTED_MIN: Final = 5.0
 _CELLS_MIN: Final = 5
+_LARGE_MIN: Final = 20
+NATURAL: Final = 0.07
+NATURAL_BOUNDS: Final = (0.05, 0.1)
 
 
 def clumping(tables: Collection[Quad]) -> float:
@@ -31,6 +37,58 @@ def clumping(tables: Collection[Quad]) -> float:
     if not found:
         return 1.0
     return max(1.0, float(np.median(np.concatenate(found))) / _CHI2_MEDIAN)
+
+@dataclass(frozen=True)
+class Variation:
+    """How much cohorts vary from one range to another without a cause."""
+
+    #: By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
+    clumping: float
+    #: The standard deviation of the log of a cohort's rate.
+    natural: float
+
+
+def variation(tables: Collection[Quad]) -> Variation:
+    """Both, from all cohorts, each beside those of the same dimensions.
+
+    A cohort's change has the variance clumping x (1 / expected + 1 / usual) + natural². Cohorts of few events show the first part,
+    those of many events the second. The middle of each half counts: an incident is in a few of them, or in all alike.
+    """
+    changes, chances = [], []
+    for table in tables:
+        usual = np.maximum(table.usual_events, 1e-9)
+        common = table.exposure * usual / np.maximum(table.usual_exposure, 1e-9)
+        is_enough = (common >= _EXPECTED_MIN) & (table.usual_events >= _EXPECTED_MIN)
+        if np.count_nonzero(is_enough) >= _CELLS_MIN:
+            events, usual, common = table.events[is_enough], usual[is_enough], common[is_enough]
+            expected = common * max(float(np.median(events / common)), 1e-3)
+            changes.append(np.square(events / expected - 1))
+            chances.append(1 / expected + 1 / usual)
+    natural = NATURAL
+    if not changes:
+        return Variation(1.0, natural)
+    change, chance = np.concatenate(changes), np.concatenate(chances)
+    clumping = 1.0
+    for _ in range(4):
+        few = chance >= np.quantile(chance, 0.5)
+        clumping = _fitting(lambda of: change[few] / (of * chance[few] + natural**2), 1.0, 1e3)
+        many = clumping * chance <= NATURAL ** 2
+        if np.count_nonzero(many) < _LARGE_MIN:
+            natural = NATURAL
+            continue
+        natural = _fitting(lambda of: change[many] / (clumping * chance[many] + of**2), *NATURAL_BOUNDS)
+    return Variation(clumping, natural)
+
+
+def _fitting(scaled: Callable[[float], Floats], low: float, high: float) -> float:
+    """The variance at which the median of squares is that of a normal deviate's, by halving."""
+    for _ in range(24):
+        middle = math.sqrt(low * high)
+        if float(np.median(scaled(middle))) > _CHI2_MEDIAN:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def prior_events(tables: Collection[Quad], overall: float, clumped: float) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shared.statistics.suspects.counts import Floats
 
 #: How many events the usual rate of a cohort is worth before any is seen, at least and at most: rates differ by 70 %, or by 22 %.
-PRIOR_EVENTS: Final = (2.0, 20.0)
+PRIOR_EVENTS: Final = (2.0, 50.0)
 #: Fewer events now are no incident.
 EVENTS_MIN: Final = 3.0
 #: A cohort that is all there is has no rest: less of the exposure than this is rounding.
@@ -72,7 +72,7 @@ class Evidence:
 
 
 def evidence(
-    of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PRIOR_EVENTS[0], apart: Apart = OVER_TIME
+    of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PRIOR_EVENTS[0], apart: Apart = OVER_TIME, clumping: float = 1.0
 ) -> Evidence:
     """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured, as if by so many
     events.
@@ -101,16 +101,33 @@ def evidence(
         )
         factor = alone / elsewhere
         # The variance of the factor's log, by chance and beside natural change.
-        chance = 1 / of.events + 1 / usual
+        gain = gain / in_clumps(factor, clumping)
+        chance = clumping * (1 / of.events + 1 / usual)
         beyond = gain * chance / (chance + apart.natural**2)
         excess = of.events - of.exposure * usual / base * elsewhere
     counts = (
         (of.events >= EVENTS_MIN)
         & (of.exposure > 0)
         & (rest.exposure > _REST_MIN * total.exposure)
-        & (factor > apart.factor_min)
+        & (factor > 1)
     )
-    return Evidence(np.where(counts, gain, 0.0), np.where(counts, beyond, 0.0), excess, factor)
+    is_apart = counts & (factor > apart.factor_min)
+    return Evidence(np.where(counts, gain, 0.0), np.where(is_apart, beyond, 0.0), excess, factor)
+
+
+def in_clumps(factor: Floats, clumping: float) -> Floats:
+    """By how much less events say that come in clumps than single ones do, where there are `factor` times as many as expected.
+
+    That of a compound Poisson count of ones and twos, whose variance is `clumping` times its mean: its rate of large deviations
+    (Cramér, 1938) beside Poisson's. It goes from `clumping` near 1 to 2: what is far off is so mostly by twos.
+    """
+    twos = min(1.0, max(0.0, clumping - 1) / max(3 - clumping, 1e-9))
+    if not 0 < twos < 1:
+        return np.full_like(factor, clumping)
+    ones, mean, far = 1 - twos, 1 + twos, np.maximum(factor, 1.001)
+    tilt = (np.sqrt(np.square(ones) + 8 * twos * mean * far) - ones) / (4 * twos)
+    compound = mean * far * np.log(tilt) - ones * (tilt - 1) - twos * (np.square(tilt) - 1)
+    return mean * (far * np.log(far) - far + 1) / compound
 
 
 def _common_factor(of: Quad, rest: Quad, usual: Floats, base: Floats) -> Floats:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import OTHER, Counts, Floats, Value
-from shared.statistics.suspects.estimates import clumping, prior_events
+from shared.statistics.suspects.estimates import prior_events, variation
 from shared.statistics.suspects.likelihood import (
     AMONG_COHORTS,
     EVENTS_MIN,
@@ -22,6 +22,7 @@ from shared.statistics.suspects.likelihood import (
     Quad,
     evidence,
 )
+from shared.statistics.suspects.mix import without_mix
 from shared.statistics.suspects.rows import Indices, Rows, in_one_line
 
 ORDER_MAX: Final = 4
@@ -87,7 +88,7 @@ def suspects(counts: Counts, *, limit: int = 5, line: float = LINE) -> list[Susp
 
     Each leaves out the rows of those before it, so no row counts twice. Cost: linear in the rows.
     """
-    search = _Search(counts)
+    search = _Search(counts if counts.is_beside_rest else without_mix(counts))
     found: list[Suspect] = []
     while len(found) < limit:
         above = [one for one in search.candidates() if one.beyond > line]
@@ -114,7 +115,10 @@ class _Search:
         self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
-        self._clumping = clumping(self._tables.values())
+        varying = variation(self._tables.values())
+        self._clumping = varying.clumping
+        if not counts.is_beside_rest:
+            self._apart = replace(self._apart, natural=varying.natural)
         self._prior = prior_events(self._tables.values(), self._overall_rate(), self._clumping)
 
     def candidates(self) -> list[_Candidate]:
@@ -147,9 +151,9 @@ class _Search:
             for code in codes[codes != OTHER]:
                 prior = np.array([max(float(self._rates[where][value]) for where, value in best.cohort)])
                 part = table[np.array([code])]
-                rest = evidence(whole - part, self._total, prior, self._prior, self._apart)
-                own = evidence(value[np.array([code])], self._total, prior, self._prior, self._apart)
-                if rest.beyond[0] / self._clumping <= line and own.factor[0] > self._apart.factor_min:
+                rest = evidence(whole - part, self._total, prior, self._prior, self._apart, self._clumping)
+                own = evidence(value[np.array([code])], self._total, prior, self._prior, self._apart, self._clumping)
+                if rest.beyond[0] <= line and own.factor[0] > self._apart.factor_min:
                     alone: Cohort = ((place, int(code)),)
                     quad = tuple(float(one[code]) for one in value.parts)
                     return replace(
@@ -217,7 +221,7 @@ class _Search:
         else:
             prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
         quad = table[codes]
-        found = evidence(quad, self._total, prior, self._prior, self._apart)
+        found = evidence(quad, self._total, prior, self._prior, self._apart, self._clumping)
         for number in _best(found.gain, _KEPT_OF_PAIR):
             cohort = tuple((dim, int(place[number])) for dim, place in zip(dims, places, strict=True))
             yield self._candidate(cohort, quad, found, number)
@@ -229,7 +233,7 @@ class _Search:
             return
         quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.quad.parts for one in extensions), strict=True)))
         prior = np.concatenate([one.prior for one in extensions])
-        found = evidence(quad, self._total, prior, self._prior, self._apart)
+        found = evidence(quad, self._total, prior, self._prior, self._apart, self._clumping)
         places = np.concatenate([one.places for one in extensions])
         numbers = np.repeat(np.arange(len(extensions)), [one.places.size for one in extensions])
         for number in _best_of_each(found.gain, numbers * len(self._cards) + self._dimension[places], _KEPT):
@@ -255,8 +259,8 @@ class _Search:
         events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
         return _Candidate(
             cohort,
-            float(found.gain[number]) / self._clumping - cost,
-            float(found.beyond[number]) / self._clumping - cost,
+            float(found.gain[number]) - cost,
+            float(found.beyond[number]) - cost,
             (events, exposure, usual_events, usual_exposure),
             float(found.excess[number]),
             float(found.factor[number]),

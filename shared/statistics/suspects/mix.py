@@ -1,0 +1,54 @@
+"""Takes the mix of views out of their rates: exposure becomes the events that are usual for a view's values. Pure.
+
+A country whose viewers watch more on a bad device than usual is no suspect. So each view is expected to have the usual rate of its
+values: the product of a factor a value, fitted to the usual events by iterative proportional fitting (Deming and Stephan, 1940).
+What is left of a cohort's rate is what its values do not explain each alone.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from shared.statistics.suspects.counts import Counts, Floats, Side
+
+#: How often each dimension is fitted. Dimensions depend on each other, so one round is not enough.
+_ROUNDS: Final = 4
+#: A value's factor is drawn towards 1 as if by so many events.
+_PRIOR_EVENTS: Final = (2.0, 100.0)
+
+
+def without_mix(counts: Counts) -> Counts:
+    """The same counts, where the exposure of each row is what it would be at the rate of all views, had it as many usual events."""
+    usual = counts.usual
+    cards = [len(values) for values in counts.values]
+    overall = float(usual.events.sum()) / max(float(usual.exposure.sum()), 1e-9)
+    if overall <= 0:
+        return counts
+    factors = [np.ones(card) for card in cards]
+    events = [np.bincount(codes, usual.events / counts.event, card) for codes, card in zip(usual.codes, cards, strict=True)]
+    expected = usual.exposure * (overall / counts.event)
+    for _ in range(_ROUNDS):
+        for place, (codes, card) in enumerate(zip(usual.codes, cards, strict=True)):
+            fitted = np.bincount(codes, expected, card)
+            prior = _prior(events[place], fitted, factors[place])
+            # The factor as a whole is drawn towards 1, not the change of this round.
+            wanted = (events[place] + prior) / (fitted / factors[place] + prior)
+            expected *= (wanted / factors[place])[codes]
+            factors[place] = wanted
+    return replace(counts, now=_weighted(counts.now, factors), usual=_weighted(usual, factors))
+
+
+def _prior(events: Floats, fitted: Floats, factors: Floats) -> float:
+    """1 / CV² of the factors beyond chance, events."""
+    plain = fitted / factors
+    excess = float((np.square(events - plain) - plain).sum())
+    least, most = _PRIOR_EVENTS
+    return min(most, max(least, float(np.square(plain).sum()) / excess)) if excess > 0 else most
+
+
+def _weighted(side: Side, factors: list[Floats]) -> Side:
+    exposure = side.exposure.copy()
+    for codes, of_values in zip(side.codes, factors, strict=True):
+        exposure *= of_values[codes]
+    return replace(side, exposure=exposure)
