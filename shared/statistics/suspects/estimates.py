@@ -2,59 +2,60 @@
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from shared.statistics.suspects.counts import Floats
-from shared.statistics.suspects.likelihood import PRIOR_EVENTS, Quad
+from shared.statistics.suspects.likelihood import PRIOR_EVENTS, Apart, Quad
 
 #: The median of χ² with one degree of freedom.
 _CHI2_MEDIAN: Final = 0.4549
-#: Cohorts from which clumping is estimated: with so many events, and so many of the same dimensions.
+#: Cohorts from which variation is estimated: with so many events, and so many of the same dimensions.
 _EXPECTED_MIN: Final = 5.0
 _CELLS_MIN: Final = 5
+#: Of cohorts with so many events that chance is less than natural change, at least so many tell the latter.
 _LARGE_MIN: Final = 20
-NATURAL: Final = 0.07
-NATURAL_BOUNDS: Final = (0.05, 0.1)
+#: Between what it is looked for: a change that befalls a large part of all views is none of this kind.
+_NATURAL: Final = (0.05, 0.1)
+_CLUMPING: Final = (1.0, 1_000.0)
+_ROUNDS: Final = 4
+_HALVINGS: Final = 24
 
 
-def clumping(tables: Collection[Quad]) -> float:
-    """By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
+def apart_by_themselves(apart: Apart, tables: Collection[Quad], overall: float) -> Apart:
+    """`apart` as these cohorts show it. `overall` is the rate of all views."""
+    natural, clumping = _variation(tables, apart.natural)
+    return replace(apart, natural=natural, clumping=clumping, prior_events=_prior_events(tables, overall, clumping))
 
-    The middle over all cohorts, each beside those of the same dimensions: an incident is in a few of them, or in all alike.
+
+def _variation(tables: Collection[Quad], natural: float) -> tuple[float, float]:
+    """The standard deviation of the log of cohorts' rates, and how much more than Poisson's counts vary: events come in clumps.
+
+    A cohort's change, beside those of the same dimensions, has the variance clumping x (1 / expected + 1 / usual) + natural².
+    Cohorts of few events show the first part, those of many the second. The middle of each counts: an incident is in a few of
+    them, or in all alike. Where `natural` is 0 it stays so.
     """
-    found = []
-    for table in tables:
-        usual = np.maximum(table.usual_events, 1e-9)
-        common = table.exposure * usual / np.maximum(table.usual_exposure, 1e-9)
-        is_enough = (common >= _EXPECTED_MIN) & (table.usual_events >= _EXPECTED_MIN)
-        if np.count_nonzero(is_enough) >= _CELLS_MIN:
-            events, usual, common = table.events[is_enough], usual[is_enough], common[is_enough]
-            expected = common * max(float(np.median(events / common)), 1e-3)
-            found.append(np.square(events - expected) / (expected + np.square(expected) / usual))
-    if not found:
-        return 1.0
-    return max(1.0, float(np.median(np.concatenate(found))) / _CHI2_MEDIAN)
-
-@dataclass(frozen=True)
-class Variation:
-    """How much cohorts vary from one range to another without a cause."""
-
-    #: By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
-    clumping: float
-    #: The standard deviation of the log of a cohort's rate.
-    natural: float
+    change, chance = _changes(tables)
+    if not change.size:
+        return natural, 1.0
+    clumping = 1.0
+    few = chance >= np.median(chance) if natural else np.full(chance.size, True)
+    for _ in range(_ROUNDS if natural else 1):
+        found = natural
+        clumping = _fitting(lambda of: change[few] / (of * chance[few] + found**2), _CLUMPING)  # noqa: B023
+        many = clumping * chance < _NATURAL[0] * _NATURAL[1]
+        if not natural or np.count_nonzero(many) < _LARGE_MIN:
+            break
+        part = clumping * chance[many]
+        natural = _fitting(lambda of: change[many] / (part + of**2), _NATURAL)  # noqa: B023
+    return natural, clumping
 
 
-def variation(tables: Collection[Quad]) -> Variation:
-    """Both, from all cohorts, each beside those of the same dimensions.
-
-    A cohort's change has the variance clumping x (1 / expected + 1 / usual) + natural². Cohorts of few events show the first part,
-    those of many events the second. The middle of each half counts: an incident is in a few of them, or in all alike.
-    """
-    changes, chances = [], []
+def _changes(tables: Collection[Quad]) -> tuple[Floats, Floats]:
+    """Of each cohort the square of its relative change, and that square's expected size by chance."""
+    changes, chances = [np.zeros(0)], [np.zeros(0)]
     for table in tables:
         usual = np.maximum(table.usual_events, 1e-9)
         common = table.exposure * usual / np.maximum(table.usual_exposure, 1e-9)
@@ -64,38 +65,24 @@ def variation(tables: Collection[Quad]) -> Variation:
             expected = common * max(float(np.median(events / common)), 1e-3)
             changes.append(np.square(events / expected - 1))
             chances.append(1 / expected + 1 / usual)
-    natural = NATURAL
-    if not changes:
-        return Variation(1.0, natural)
-    change, chance = np.concatenate(changes), np.concatenate(chances)
-    clumping = 1.0
-    for _ in range(4):
-        few = chance >= np.quantile(chance, 0.5)
-        clumping = _fitting(lambda of: change[few] / (of * chance[few] + natural**2), 1.0, 1e3)
-        many = clumping * chance <= NATURAL ** 2
-        if np.count_nonzero(many) < _LARGE_MIN:
-            natural = NATURAL
-            continue
-        natural = _fitting(lambda of: change[many] / (clumping * chance[many] + of**2), *NATURAL_BOUNDS)
-    return Variation(clumping, natural)
+    return np.concatenate(changes), np.concatenate(chances)
 
 
-def _fitting(scaled: Callable[[float], Floats], low: float, high: float) -> float:
-    """The variance at which the median of squares is that of a normal deviate's, by halving."""
-    for _ in range(24):
+def _fitting(scaled: Callable[[float], Floats], bounds: tuple[float, float]) -> float:
+    """The value within bounds at which the median of squares is that of normal deviates."""
+    low, high = bounds
+    if float(np.median(scaled(low))) <= _CHI2_MEDIAN:
+        return low
+    for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        if float(np.median(scaled(middle))) > _CHI2_MEDIAN:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if float(np.median(scaled(middle))) > _CHI2_MEDIAN else (low, middle)
     return high
 
 
-def prior_events(tables: Collection[Quad], overall: float, clumped: float) -> float:
+def _prior_events(tables: Collection[Quad], overall: float, clumped: float) -> float:
     """How much is known of a cohort's usual rate from those of others, events.
 
     1 / CV² of the rates of all cohorts, beyond chance (a gamma prior whose shape is estimated, as DuMouchel's shrinkage of 1999).
-    `overall` is the rate of all views, `clumped` what `clumping` gives.
     """
     excess = weight = 0.0
     for table in tables:

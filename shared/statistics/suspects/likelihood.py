@@ -29,6 +29,10 @@ class Apart:
     natural: float
     #: A smaller factor, beside the rest, is no incident.
     factor_min: float
+    #: By how much counts vary more than Poisson's do.
+    clumping: float = 1.0
+    #: How many events the usual rate of a cohort is worth before any is seen.
+    prior_events: float = PRIOR_EVENTS[0]
 
 
 #: From one range to another.
@@ -71,12 +75,9 @@ class Evidence:
     factor: Floats
 
 
-def evidence(
-    of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PRIOR_EVENTS[0], apart: Apart = OVER_TIME, clumping: float = 1.0
-) -> Evidence:
-    """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured, as if by so many
-    events.
-    """
+def evidence(of: Quad, total: Quad, prior_rate: Floats, apart: Apart = OVER_TIME) -> Evidence:
+    """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured."""
+    prior_events = apart.prior_events
     rest = Quad(*(np.maximum(part, 0.0) for part in (total - of).parts))
     usual = of.usual_events + prior_events
     base = of.usual_exposure + prior_events / prior_rate
@@ -101,18 +102,15 @@ def evidence(
         )
         factor = alone / elsewhere
         # The variance of the factor's log, by chance and beside natural change.
-        gain = gain / in_clumps(factor, clumping)
-        chance = clumping * (1 / of.events + 1 / usual)
-        beyond = gain * chance / (chance + apart.natural**2)
-        excess = of.events - of.exposure * usual / base * elsewhere
-    counts = (
-        (of.events >= EVENTS_MIN)
-        & (of.exposure > 0)
-        & (rest.exposure > _REST_MIN * total.exposure)
-        & (factor > 1)
-    )
+        clumped = in_clumps(factor, apart.clumping)
+        chance = apart.clumping * (1 / of.events + 1 / usual)
+        beyond = gain / clumped * chance / (chance + apart.natural**2)
+        expected = of.exposure * usual / base * elsewhere
+        excess = of.events - expected
+        gain = (of.events * np.log(factor) - excess) / clumped
+    counts = (of.events >= EVENTS_MIN) & (of.exposure > 0) & (rest.exposure > _REST_MIN * total.exposure) & (factor > 1)
     is_apart = counts & (factor > apart.factor_min)
-    return Evidence(np.where(counts, gain, 0.0), np.where(is_apart, beyond, 0.0), excess, factor)
+    return Evidence(np.where(counts, gain, 0.0), np.where(is_apart, beyond, -np.inf), excess, factor)
 
 
 def in_clumps(factor: Floats, clumping: float) -> Floats:
@@ -127,7 +125,8 @@ def in_clumps(factor: Floats, clumping: float) -> Floats:
     ones, mean, far = 1 - twos, 1 + twos, np.maximum(factor, 1.001)
     tilt = (np.sqrt(np.square(ones) + 8 * twos * mean * far) - ones) / (4 * twos)
     compound = mean * far * np.log(tilt) - ones * (tilt - 1) - twos * (np.square(tilt) - 1)
-    return mean * (far * np.log(far) - far + 1) / compound
+    found: Floats = mean * (far * np.log(far) - far + 1) / compound
+    return found
 
 
 def _common_factor(of: Quad, rest: Quad, usual: Floats, base: Floats) -> Floats:

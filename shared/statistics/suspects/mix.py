@@ -25,12 +25,16 @@ def without_mix(counts: Counts) -> Counts:
     overall = float(usual.events.sum()) / max(float(usual.exposure.sum()), 1e-9)
     if overall <= 0:
         return counts
-    factors = [np.ones(card) for card in cards]
-    events = [np.bincount(codes, usual.events / counts.event, card) for codes, card in zip(usual.codes, cards, strict=True)]
+    factors: list[Floats] = [np.ones(card) for card in cards]
+    observed = usual.events / counts.event
+    events: list[Floats] = [
+        np.bincount(codes, observed, card).astype(np.float64, copy=False)
+        for codes, card in zip(usual.codes, cards, strict=True)
+    ]
     expected = usual.exposure * (overall / counts.event)
     for _ in range(_ROUNDS):
         for place, (codes, card) in enumerate(zip(usual.codes, cards, strict=True)):
-            fitted = np.bincount(codes, expected, card)
+            fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
             prior = _prior(events[place], fitted, factors[place])
             # The factor as a whole is drawn towards 1, not the change of this round.
             wanted = (events[place] + prior) / (fitted / factors[place] + prior)

@@ -39,6 +39,11 @@ class Rows:
         """Events and exposure of all rows."""
         return float(self._events.sum()), float(self._exposure.sum())
 
+    def exposure_of(self, rows: Indices) -> Floats:
+        """The exposure of these rows."""
+        found: Floats = self._exposure[rows]
+        return found
+
     def table(self, dimensions: Sequence[int], rows: Indices | None = None) -> tuple[Floats, Floats]:
         """Events and exposure by the values of these dimensions, of all rows or of these."""
         code, size = np.zeros(1, np.int64), 1

@@ -6,14 +6,14 @@ shows in them, however diluted.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from shared.statistics.suspects.counts import OTHER, Counts, Floats, Value
-from shared.statistics.suspects.estimates import prior_events, variation
+from shared.statistics.suspects.counts import OTHER, Counts, Floats
+from shared.statistics.suspects.estimates import apart_by_themselves
 from shared.statistics.suspects.likelihood import (
     AMONG_COHORTS,
     EVENTS_MIN,
@@ -24,6 +24,7 @@ from shared.statistics.suspects.likelihood import (
 )
 from shared.statistics.suspects.mix import without_mix
 from shared.statistics.suspects.rows import Indices, Rows, in_one_line
+from shared.statistics.suspects.suspect import LINE, Basis, Searched, Suspect
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.
@@ -33,32 +34,14 @@ _KEPT: Final = 3
 _KEPT_OF_PAIR: Final = 10
 #: What each condition of a description costs besides the choice of its value, nats.
 CONDITION_COST: Final = 1.0
-#: By how much the evidence must be beyond natural change and the cost of the description, nats.
-LINE: Final = 3.0
+#: What is above this is near the line, and how many such cohorts are looked at in all views.
+NEAR: Final = -5.0
+NEAR_MAX: Final = 8
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
 
 Place = tuple[int, int]
 Cohort = tuple[Place, ...]
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A cohort that explains a change: all that have these values. Events are in the metric's own unit."""
-
-    values: tuple[tuple[str, Value], ...]
-    events: float
-    exposure: float
-    usual_events: float
-    usual_exposure: float
-    #: Events beyond those expected, had it changed as the rest has.
-    excess: float
-    #: How many times more than the rest it changed.
-    factor: float
-    #: By how much its evidence is above the costs of its description, nats.
-    surprise: float
-    #: The same beyond what changes by itself. It is above `LINE`.
-    beyond: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +52,8 @@ class _Candidate:
     quad: tuple[float, float, float, float]
     excess: float
     factor: float
+    prior_rate: float
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -83,43 +68,56 @@ class _Extensions:
     prior: Floats
 
 
-def suspects(counts: Counts, *, limit: int = 5, line: float = LINE) -> list[Suspect]:
+def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
     """The suspects, the best explanation first. None where nothing is worse than chance and natural change make it.
 
     Each leaves out the rows of those before it, so no row counts twice. Cost: linear in the rows.
     """
-    search = _Search(counts if counts.is_beside_rest else without_mix(counts))
+    return searched(counts, limit=limit).found
+
+
+def searched(counts: Counts, *, limit: int = 5) -> Searched:
+    """As `suspects`, and what is near the line when those are left out."""
+    search = _Search(counts)
     found: list[Suspect] = []
-    while len(found) < limit:
-        above = [one for one in search.candidates() if one.beyond > line]
-        if not above:
-            break
-        best = search.without_old(max(above, key=lambda one: one.score), line)
+    while True:
+        candidates = [one for one in search.candidates() if one.beyond > NEAR]
+        above = [one for one in candidates if one.beyond > LINE]
+        if len(found) == limit or not above:
+            near = [] if len(found) == limit else _first_of_same(candidates)[:NEAR_MAX]
+            return Searched(found, [search.named(one) for one in near])
+        best = search.without_old(max(above, key=lambda one: one.score))
         found.append(search.named(best))
         search.take_cohort(best.cohort)
-    return found
+
+
+def _first_of_same(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """The best description of each set of rows, the best first."""
+    first: dict[tuple[float, ...], _Candidate] = {}
+    for one in sorted(candidates, key=lambda one: -one.score):
+        first.setdefault(one.quad, one)
+    return list(first.values())
 
 
 class _Search:
     def __init__(self, counts: Counts) -> None:
+        mixed = counts if counts.is_beside_rest else without_mix(counts)
         self._counts = counts
         self._cards = [len(values) for values in counts.values]
-        self._sides = [Rows(side, self._cards, counts.event) for side in (counts.now, counts.usual)]
+        self._sides = [Rows(side, self._cards, counts.event) for side in (mixed.now, mixed.usual)]
+        self._exposure = [side.exposure for side in (counts.now, counts.usual)]
         #: All values of all dimensions in one line: where each dimension begins, which one each is of, and which can be suspects.
         self._starts = in_one_line(self._cards)
         self._dimension = np.repeat(np.arange(len(self._cards)), self._cards)
         self._is_value = np.arange(self._starts[-1]) - self._starts[self._dimension] != OTHER
-        self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
         self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
+        self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
         places = range(len(self._cards))
         self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
-        varying = variation(self._tables.values())
-        self._clumping = varying.clumping
-        if not counts.is_beside_rest:
-            self._apart = replace(self._apart, natural=varying.natural)
-        self._prior = prior_events(self._tables.values(), self._overall_rate(), self._clumping)
+        apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
+        self._apart = apart_by_themselves(apart, self._tables.values(), self._overall_rate())
 
     def candidates(self) -> list[_Candidate]:
         """The best cohorts of each level."""
@@ -135,7 +133,7 @@ class _Search:
             found += front
         return found
 
-    def without_old(self, best: _Candidate, line: float) -> _Candidate:
+    def without_old(self, best: _Candidate) -> _Candidate:
         """The part of a cohort that was not there before, where the remainder is no suspect without it; else the cohort.
 
         Of a new player version nothing is known from before, so its device explains the change better, by likelihood alone.
@@ -151,9 +149,9 @@ class _Search:
             for code in codes[codes != OTHER]:
                 prior = np.array([max(float(self._rates[where][value]) for where, value in best.cohort)])
                 part = table[np.array([code])]
-                rest = evidence(whole - part, self._total, prior, self._prior, self._apart, self._clumping)
-                own = evidence(value[np.array([code])], self._total, prior, self._prior, self._apart, self._clumping)
-                if rest.beyond[0] <= line and own.factor[0] > self._apart.factor_min:
+                rest = evidence(whole - part, self._total, prior, self._apart)
+                own = evidence(value[np.array([code])], self._total, prior, self._apart)
+                if rest.beyond[0] <= LINE and own.factor[0] > self._apart.factor_min:
                     alone: Cohort = ((place, int(code)),)
                     quad = tuple(float(one[code]) for one in value.parts)
                     return replace(
@@ -162,6 +160,7 @@ class _Search:
                         quad=(quad[0], quad[1], quad[2], quad[3]),
                         excess=float(own.excess[0]),
                         factor=float(own.factor[0]),
+                        cost=self._costs[place],
                     )
         return best
 
@@ -177,19 +176,27 @@ class _Search:
     def named(self, one: _Candidate) -> Suspect:
         """A candidate by its values."""
         event = self._counts.event
-        events, exposure, usual_events, usual_exposure = one.quad
-        values = tuple((self._counts.dimensions[place], self._counts.values[place][code]) for place, code in one.cohort)
+        rows = [side.of(one.cohort) for side in self._sides]
+        exposure = [float(of_all[its].sum()) for of_all, its in zip(self._exposure, rows, strict=True)]
         return Suspect(
-            values,
-            events * event,
-            exposure,
-            usual_events * event,
-            usual_exposure,
+            tuple((self._counts.dimensions[place], self._counts.values[place][code]) for place, code in one.cohort),
+            one.quad[0] * event,
+            exposure[0],
+            one.quad[2] * event,
+            exposure[1],
             one.excess * event,
             one.factor,
             one.score,
             one.beyond,
+            Basis(one.prior_rate, self._apart, one.cost, event, self._mix_of(rows), self._mix),
         )
+
+    def _mix_of(self, rows: Sequence[Indices]) -> tuple[float, float]:
+        now, usual = (
+            float(side.exposure_of(its).sum()) / max(float(of_all[its].sum()), 1e-9)
+            for side, of_all, its in zip(self._sides, self._exposure, rows, strict=True)
+        )
+        return now or 1.0, usual or 1.0
 
     def _table(self, dims: Sequence[int], rows: Sequence[np.ndarray] | None = None) -> Quad:
         now, usual = (side.table(dims, None if rows is None else rows[place]) for place, side in enumerate(self._sides))
@@ -197,10 +204,9 @@ class _Search:
 
     def _usual_rates(self) -> list[Floats]:
         """By dimension and value the usual rate, drawn towards that of all."""
-        overall = self._overall_rate()
+        overall, prior = self._overall_rate(), self._apart.prior_events
         return [
-            (self._tables[(place,)].usual_events + self._prior)
-            / (self._tables[(place,)].usual_exposure + self._prior / overall)
+            (self._tables[(place,)].usual_events + prior) / (self._tables[(place,)].usual_exposure + prior / overall)
             for place in range(len(self._cards))
         ]
 
@@ -221,10 +227,10 @@ class _Search:
         else:
             prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
         quad = table[codes]
-        found = evidence(quad, self._total, prior, self._prior, self._apart, self._clumping)
+        found = evidence(quad, self._total, prior, self._apart)
         for number in _best(found.gain, _KEPT_OF_PAIR):
             cohort = tuple((dim, int(place[number])) for dim, place in zip(dims, places, strict=True))
-            yield self._candidate(cohort, quad, found, number)
+            yield self._candidate(cohort, quad, found, number, float(prior[number]))
 
     def _all_extended(self, front: Sequence[_Candidate], seen: set[Cohort]) -> Iterator[_Candidate]:
         """Each cohort with a further condition. All are judged together: thousands of small ones cost calls, not numbers."""
@@ -233,7 +239,7 @@ class _Search:
             return
         quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.quad.parts for one in extensions), strict=True)))
         prior = np.concatenate([one.prior for one in extensions])
-        found = evidence(quad, self._total, prior, self._prior, self._apart, self._clumping)
+        found = evidence(quad, self._total, prior, self._apart)
         places = np.concatenate([one.places for one in extensions])
         numbers = np.repeat(np.arange(len(extensions)), [one.places.size for one in extensions])
         for number in _best_of_each(found.gain, numbers * len(self._cards) + self._dimension[places], _KEPT):
@@ -242,7 +248,7 @@ class _Search:
             cohort = tuple(sorted((*extensions[numbers[number]].cohort, added)))
             if cohort not in seen:
                 seen.add(cohort)
-                yield self._candidate(cohort, quad, found, number)
+                yield self._candidate(cohort, quad, found, number, float(prior[number]))
 
     def _extensions(self, cohort: Cohort) -> _Extensions:
         now, usual = (side.tables(side.of(cohort)) for side in self._sides)
@@ -254,7 +260,7 @@ class _Search:
         prior = np.maximum(self._rates_in_line[places], highest)
         return _Extensions(cohort, places, Quad(*now, *usual)[places], prior)
 
-    def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int) -> _Candidate:
+    def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int, prior_rate: float) -> _Candidate:
         cost = sum(self._costs[place] for place, _ in cohort)
         events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
         return _Candidate(
@@ -264,6 +270,8 @@ class _Search:
             (events, exposure, usual_events, usual_exposure),
             float(found.excess[number]),
             float(found.factor[number]),
+            prior_rate,
+            cost,
         )
 
 

@@ -1,0 +1,34 @@
+"""How a range of many views is sampled for the search: those with events, which say the most, are kept longest. Pure."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shared.statistics.suspects.counts import Floats
+
+#: Views of a range that are searched: with events, and others. More are sampled.
+BAD_MAX: Final = 100_000
+GOOD_MAX: Final = 120_000
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Of the views with events one of `bad_of` is searched, of the others one of `good_of`."""
+
+    bad_of: int
+    good_of: int
+
+    def exposure(self, events: Floats, exposure: Floats) -> Floats:
+        """The exposure of sampled rows.
+
+        A view without events stands for more views than one with: its exposure is that of as many as the events are of.
+        """
+        weighted: Floats = np.where(events > 0, exposure, exposure * (self.good_of / self.bad_of))
+        return weighted
+
+
+def sampling(views: int, bad: int, *, bad_max: int = BAD_MAX, good_max: int = GOOD_MAX) -> Sampling:
+    """How a range of so many views, of which `bad` have events, is sampled."""
+    bad_of = max(1, -(-bad // bad_max))
+    return Sampling(bad_of, max(bad_of, -(-views // good_max)))

@@ -1,0 +1,83 @@
+"""A cohort that explains a change, and its confirmation by the counts of all views where a sample was searched. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shared.statistics.suspects.counts import Value
+from shared.statistics.suspects.likelihood import Apart, Evidence, Quad, evidence
+
+#: By how much the evidence must be beyond natural change and the cost of the description, nats.
+LINE: Final = 3.0
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a cohort was judged by."""
+
+    #: The usual rate that it is thought to have before it is measured, events by exposure without mix.
+    prior_rate: float
+    apart: Apart
+    #: Of its description, nats.
+    cost: float
+    #: How large one independent observation of a sum is (`Counts.event`).
+    event: float
+    #: What its exposure without mix is to its exposure, now and usually; and the same of all rows.
+    mix: tuple[float, float]
+    mix_of_all: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A cohort that explains a change: all that have these values. Events are in the metric's own unit."""
+
+    values: tuple[tuple[str, Value], ...]
+    events: float
+    exposure: float
+    usual_events: float
+    usual_exposure: float
+    #: Events beyond those expected, had it changed as the rest has.
+    excess: float
+    #: How many times more than the rest it changed.
+    factor: float
+    #: By how much its evidence is above the costs of its description, nats.
+    surprise: float
+    #: The same beyond what changes by itself.
+    beyond: float
+    basis: Basis
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The suspects, the best explanation first, and cohorts that are nearly so: of those all views may say more than a sample."""
+
+    found: list[Suspect]
+    near: list[Suspect]
+
+
+def confirmed(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[int]:
+    """Which cohorts of a sample are suspects by the counts of all views: places in `found`, then in `near` after them.
+
+    `quads` has the counts of each, without the views of those found before it, and `total` those of all views. At most one of
+    `near` is a suspect, the best: the others may have views in common with it.
+    """
+    listed = [*searched.found, *searched.near]
+    judged: list[float] = []
+    for one, quad in zip(listed, quads, strict=True):
+        of = evidence_of(one.basis, quad, total)
+        is_above = float(of.beyond) - one.basis.cost > LINE
+        judged.append(float(of.gain) - one.basis.cost if is_above else -np.inf)
+    kept = [place for place in range(len(searched.found)) if judged[place] > -np.inf]
+    near = max(range(len(searched.found), len(listed)), key=lambda place: judged[place], default=None)
+    return kept if near is None or judged[near] == -np.inf else [*kept, near]
+
+
+def evidence_of(basis: Basis, of: Quad, total: Quad) -> Evidence:
+    """The evidence that these counts are, in the terms of a search."""
+    own, whole = (
+        Quad(one.events / basis.event, one.exposure * now, one.usual_events / basis.event, one.usual_exposure * usual)
+        for one, (now, usual) in ((of, basis.mix), (total, basis.mix_of_all))
+    )
+    return evidence(own, whole, np.asarray(basis.prior_rate), basis.apart)
