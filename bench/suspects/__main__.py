@@ -19,12 +19,15 @@ from bench.suspects import peers
 from bench.suspects.incidents import DETECTABLE_NATS, SHARES, STRENGTHS, Case, case
 from bench.suspects.world import DIMENSIONS, World, counted
 from shared.statistics.suspects.counts import Counts
-from shared.statistics.suspects.search import suspects
+from shared.statistics.suspects.likelihood import Quad
+from shared.statistics.suspects.search import searched
+from shared.statistics.suspects.suspect import Searched, Suspect, confirmed
 
 WORLDS: Final = 10
 #: Cohorts that must be named first, and among the first three; and calm hours without a suspect.
 GOALS: Final = (0.90, 0.97, 0.99)
 _FIRST_CALM: Final = 1_000_000
+_SAMPLED: Final = 1
 Cohort = tuple[tuple[int, int], ...]
 
 
@@ -41,22 +44,46 @@ class Result:
     seconds: dict[str, float]
 
 
-def ours(counts: Counts) -> list[Cohort]:
-    """The suspects as `/v1/suspects` ranks them: by excess."""
-    found = sorted(suspects(counts), key=lambda one: -one.excess)
-    return [tuple((DIMENSIONS.index(name), int(value or "")) for name, value in one.values) for one in found]
+def ours(made: Case, counts: Counts) -> list[Cohort]:
+    """The suspects as `/v1/suspects` ranks them: by excess. Those of a sample are confirmed by all views."""
+    found = searched(counts)
+    listed = found.found
+    if counts.now.events.size + counts.usual.events.size < made.now.events.size + made.usual.events.size:
+        quads, total = counted_in_all(made, found)
+        places = confirmed(found, quads, total)
+        listed = [[*found.found, *found.near][place] for place in places]
+    return [_cohort(one) for one in sorted(listed, key=lambda one: -one.excess)]
+
+
+def counted_in_all(made: Case, found: Searched) -> tuple[list[Quad], Quad]:
+    """The counts of each cohort in all views, without views of those found before it; and of all views."""
+    quads: list[list[float]] = [[] for _ in (*found.found, *found.near)]
+    total: list[float] = []
+    for hour in (made.now, made.usual):
+        is_free = np.ones(hour.events.size, bool)
+        for number, one in enumerate((*found.found, *found.near)):
+            is_in = is_free & np.all([hour.columns[place] == code for place, code in _cohort(one)], axis=0)
+            quads[number] += [float(hour.events[is_in].sum()), float(is_in.sum())]
+            if number < len(found.found):
+                is_free &= ~is_in
+        total += [float(hour.events.sum()), float(hour.events.size)]
+    return [Quad(*map(np.array, quad)) for quad in quads], Quad(*map(np.array, total))
+
+
+def _cohort(one: Suspect) -> Cohort:
+    return tuple((DIMENSIONS.index(name), int(value or "")) for name, value in one.values)
 
 
 def _of_codes(found: Sequence[Cohort], counts: Counts) -> list[Cohort]:
     return [tuple((place, int(counts.values[place][code] or "-1")) for place, code in one) for one in found]
 
 
-def theirs(method: Callable[[Counts], list[Cohort]], counts: Counts) -> list[Cohort]:
-    """What another method names, by the world's values."""
+def theirs(method: Callable[[Counts], list[Cohort]], _made: Case, counts: Counts) -> list[Cohort]:
+    """What another method names, by the world's values. It searches the same sample."""
     return _of_codes(method(counts), counts)
 
 
-METHODS: Final[dict[str, Callable[[Counts], list[Cohort]]]] = {
+METHODS: Final[dict[str, Callable[[Case, Counts], list[Cohort]]]] = {
     "Playhead": ours,
     "Adtributor": partial(theirs, peers.adtributor),
     "RiskLoc": partial(theirs, peers.riskloc),
@@ -67,13 +94,13 @@ def run(seed: int, *, views: int, usual: int) -> Result:
     """One case, searched by every method; a calm hour by ours alone."""
     is_calm = seed >= _FIRST_CALM
     made = case(World(seed % WORLDS), seed, views=views, usual_views=usual, is_calm=is_calm)
-    counts = counted(made.world, made.now, made.usual)
+    counts = counted(made.world, made.now, made.usual, np.random.default_rng([seed, _SAMPLED]))
     places, seconds, number = {}, {}, 0
     for name, method in METHODS.items():
         if is_calm and name != "Playhead":
             continue
         began = time.process_time()
-        found = method(counts)
+        found = method(made, counts)
         seconds[name] = time.process_time() - began
         places[name] = _place(made, found)
         number = len(found) if name == "Playhead" else number

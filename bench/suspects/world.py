@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.statistics.suspects.counts import Counts, Floats, numbered
+from shared.statistics.suspects.sampling import ALL, GOOD_MAX, sampling
 
 DIMENSIONS: Final = ("country", "asn", "cdn", "device", "os", "player_version", "title", "stream_type")
 COUNTRIES: Final = 25
@@ -138,11 +139,20 @@ def drawn(chance: np.random.Generator, hour: Hour, rates: Floats) -> Hour:
     return Hour(hour.columns[:, order], rates[order], events[order].astype(float))
 
 
-def counted(world: World, now: Hour, usual: Hour) -> Counts:
-    """What is searched."""
+def counted(world: World, now: Hour, usual: Hour, chance: np.random.Generator) -> Counts:
+    """What is searched: all views, or a sample of them as large as the service draws it."""
     values = [[str(number) for number in range(size)] for size in world.sizes]
-    measured = ((hour.events, np.ones(hour.events.size)) for hour in (now, usual))
-    return numbered(DIMENSIONS, values, (list(now.columns), list(usual.columns)), *measured)
+    columns, measured = zip(*(_sampled(hour, chance) for hour in (now, usual)), strict=True)
+    return numbered(DIMENSIONS, values, columns, *measured)
+
+
+def _sampled(hour: Hour, chance: np.random.Generator) -> tuple[list[Columns], tuple[Floats, Floats]]:
+    views, is_bad = hour.events.size, hour.events > 0
+    how = sampling(views, int(is_bad.sum())) if views > GOOD_MAX else ALL
+    number = chance.integers(0, 1 << 32, views)
+    chosen = number % np.where(is_bad, how.bad_of, how.good_of) == 0
+    events = hour.events[chosen]
+    return [column[chosen] for column in hour.columns], (events, how.exposure(events, np.ones(events.size)))
 
 
 def _zipf(size: int, exponent: float) -> Floats:

@@ -19,15 +19,14 @@ from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SuspectsQuestion
 from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump, numbered
-from shared.statistics.suspects.search import Suspect, suspects
+from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
+from shared.statistics.suspects.search import searched
+from shared.statistics.suspects.suspect import Searched
 
 Codes = NDArray[np.int64]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Views of a range that are searched: with events, and others. More are sampled.
-BAD_MAX: Final = 100_000
-GOOD_MAX: Final = 120_000
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
@@ -45,6 +44,11 @@ class Sample:
     views: int
     #: The rows of all views of the range, those without events and exposure too; None where they are too many to be read.
     rows: pa.Table | None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are more views than these."""
+        return self.rows is None
 
 
 class Suspecting:
@@ -74,13 +78,37 @@ class Suspecting:
             samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             found = await until_over(_searched, question, *samples)
-            selecting = answers.filters_of(found)
-            now, usual = [
-                await self._figures(question.measured, *of, sample, selecting)
-                for of, sample in zip(_sides(question, reads), samples, strict=True)
-            ]
+            judged = await self._judged(question, reads, samples, found)
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
-        return answers.composed(question, found, (now, usual), read, about_views(question.now, reads[0]))
+        return answers.composed(question, judged, read, about_views(question.now, reads[0]))
+
+    async def _judged(
+        self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
+    ) -> answers.Judged:
+        """What was found, and of a sample what is so by all views."""
+        every = range(len(found.found))
+        # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
+        if not (question.measured.is_count and any(sample.is_part for sample in samples)):
+            found = Searched(found.found, [])
+            return answers.Judged(found, every, await self._figures_of_both(question, reads, samples, found))
+        rows = await self._figures_of_both(question, reads, samples, found)
+        places = answers.confirmed_places(question, found, rows)
+        if {*every} <= {*places}:
+            return answers.Judged(found, places, rows)
+        # The views of what is none are no longer left out of others: those are counted once more.
+        found = Searched([found.listed[place] for place in places], [])
+        rows = await self._figures_of_both(question, reads, samples, found)
+        return answers.Judged(found, range(len(places)), rows)
+
+    async def _figures_of_both(
+        self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
+    ) -> answers.Rows:
+        selecting = answers.filters_of(found)
+        now, usual = [
+            await self._figures(question.measured, *of, sample, selecting)
+            for of, sample in zip(_sides(question, reads), samples, strict=True)
+        ]
+        return now, usual
 
     async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
         measures = read_with(measured)
@@ -95,13 +123,11 @@ class Suspecting:
         return _whole(_of_metric(self._kept[key], len(question.by), measured, measures))
 
     async def _sampled(self, measured: Measured, question: Question, read: Read, totals: dict[str, int]) -> Sample:
-        bad_of = max(1, -(-totals["bad"] // self._bad_max))
-        good_of = max(bad_of, -(-totals["views"] // self._good_max))
-        statement = statements.sampled(question, measured, bad_of=bad_of, good_of=good_of)
+        how = sampling(totals["views"], totals["bad"], bad_max=self._bad_max, good_max=self._good_max)
+        statement = statements.sampled(question, measured, how)
         table = _encoded(await self._answering.table(question, read, statement), len(question.by))
         events, exposure = _numbers(table)
-        # A view without events stands for more views than one with: exposure is that of as many as the events are of.
-        exposure = np.where(events > 0, exposure, exposure * (good_of / bad_of))
+        exposure = how.exposure(events, exposure)
         return Sample(table, events, exposure, totals["views"], None)
 
     def _keep(self, key: tuple[Any, ...], rows: pa.Table) -> None:
@@ -176,9 +202,9 @@ def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question
     return list(zip((question.now, question.usual), reads, strict=True))
 
 
-def _searched(question: SuspectsQuestion, now: Sample, usual: Sample) -> list[Suspect]:
+def _searched(question: SuspectsQuestion, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    return suspects(beside_rest(found) if question.against == "rest" else found, limit=question.limit)
+    return searched(beside_rest(found) if question.against == "rest" else found, limit=question.limit)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:

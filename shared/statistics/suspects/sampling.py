@@ -28,6 +28,10 @@ class Sampling:
         return weighted
 
 
+#: All views are searched.
+ALL: Final = Sampling(1, 1)
+
+
 def sampling(views: int, bad: int, *, bad_max: int = BAD_MAX, good_max: int = GOOD_MAX) -> Sampling:
     """How a range of so many views, of which `bad` have events, is sampled."""
     bad_of = max(1, -(-bad // bad_max))

@@ -56,6 +56,11 @@ class Searched:
     found: list[Suspect]
     near: list[Suspect]
 
+    @property
+    def listed(self) -> list[Suspect]:
+        """The suspects, then those near the line."""
+        return [*self.found, *self.near]
+
 
 def confirmed(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[int]:
     """Which cohorts of a sample are suspects by the counts of all views: places in `found`, then in `near` after them.
@@ -63,19 +68,22 @@ def confirmed(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[in
     `quads` has the counts of each, without the views of those found before it, and `total` those of all views. At most one of
     `near` is a suspect, the best: the others may have views in common with it.
     """
-    listed = [*searched.found, *searched.near]
     judged: list[float] = []
-    for one, quad in zip(listed, quads, strict=True):
-        of = evidence_of(one.basis, quad, total)
+    for one, quad in zip(searched.listed, quads, strict=True):
+        of = _evidence(one.basis, quad, total)
         is_above = float(of.beyond) - one.basis.cost > LINE
         judged.append(float(of.gain) - one.basis.cost if is_above else -np.inf)
     kept = [place for place in range(len(searched.found)) if judged[place] > -np.inf]
-    near = max(range(len(searched.found), len(listed)), key=lambda place: judged[place], default=None)
+    near = max(range(len(searched.found), len(judged)), key=lambda place: judged[place], default=None)
     return kept if near is None or judged[near] == -np.inf else [*kept, near]
 
 
-def evidence_of(basis: Basis, of: Quad, total: Quad) -> Evidence:
-    """The evidence that these counts are, in the terms of a search."""
+def surprise_of(basis: Basis, of: Quad, total: Quad) -> float:
+    """`Suspect.surprise` by these counts."""
+    return float(_evidence(basis, of, total).gain) - basis.cost
+
+
+def _evidence(basis: Basis, of: Quad, total: Quad) -> Evidence:
     own, whole = (
         Quad(one.events / basis.event, one.exposure * now, one.usual_events / basis.event, one.usual_exposure * usual)
         for one, (now, usual) in ((of, basis.mix), (total, basis.mix_of_all))

@@ -1,6 +1,7 @@
 """The answer to a question for suspects: its shape as the API documents it, and how it is made of figures. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,9 +14,12 @@ from services.query.core.suspects.question import Against, SuspectsQuestion
 from shared.schemas.live import UNKNOWN
 from shared.statistics.suspects.counts import KNOWN
 from shared.statistics.suspects.likelihood import Quad, evidence
-from shared.statistics.suspects.search import Suspect as Found
+from shared.statistics.suspects.suspect import Searched, confirmed, surprise_of
+from shared.statistics.suspects.suspect import Suspect as Found
 
 Row = Mapping[str, Any]
+#: Now and usually.
+Rows = tuple[Row, Row]
 
 
 class SuspectCondition(msgspec.Struct, frozen=True):
@@ -70,28 +74,37 @@ class Suspects(msgspec.Struct, frozen=True):
     suspects: list[Suspect]
 
 
-def filters_of(found: Sequence[Found]) -> list[Filter]:
-    """What selects each suspect's views: those of its cohort that are in no cohort before."""
+@dataclass(frozen=True)
+class Judged:
+    """What was found, and which places in `searched.listed` are suspects. `rows`: `statements.figures` of all that is listed."""
+
+    searched: Searched
+    places: Sequence[int]
+    rows: Rows
+
+
+def filters_of(searched: Searched) -> list[Filter]:
+    """What selects each cohort's views, of those near the line too: they are in no suspect before it."""
     made: list[Filter] = []
-    for number, one in enumerate(found):
+    for number, one in enumerate(searched.listed):
         own = [Filter(dimension=name, values=(value,)) for name, value in one.values]
-        before = [Filter(none_of=_cohort(other)) for other in found[:number] if not _are_apart(one, other)]
+        before = [Filter(none_of=_cohort(other)) for other in searched.found[:number] if not _are_apart(one, other)]
         made.append(_all([*own, *before]))
     return made
 
 
-def composed(
-    question: SuspectsQuestion,
-    found: Sequence[Found],
-    rows: tuple[Row, Row],
-    read: Looked,
-    about: About,
-) -> Suspects:
-    """The answer from the rows of `statements.figures` now and usually. The question says what was held against what."""
+def confirmed_places(question: SuspectsQuestion, searched: Searched, rows: Rows) -> list[int]:
+    """Which cohorts of a sample are suspects by the figures of all views: places in `searched.listed`."""
+    quads = [_quad(question, rows, f"_{number}") for number in range(len(searched.listed))]
+    return confirmed(searched, quads, _quad(question, rows, ""))
+
+
+def composed(question: SuspectsQuestion, judged: Judged, read: Looked, about: About) -> Suspects:
+    """The answer. The question says what was held against what."""
     assert question.against is not None
     measured = question.measured
-    selecting = filters_of(found)
-    listed = [_suspect(question, one, selecting[number], number, rows) for number, one in enumerate(found)]
+    selecting, cohorts, rows = filters_of(judged.searched), judged.searched.listed, judged.rows
+    listed = [_suspect(question, cohorts[place], selecting[place], place, rows) for place in judged.places]
     return Suspects(
         about=about,
         baseline=Span(question.usual.range.from_ms, question.usual.range.to_ms),
@@ -107,16 +120,10 @@ def composed(
     )
 
 
-def _suspect(question: SuspectsQuestion, one: Found, selecting: Filter, number: int, rows: tuple[Row, Row]) -> Suspect:
+def _suspect(question: SuspectsQuestion, one: Found, selecting: Filter, number: int, rows: Rows) -> Suspect:
     measured, (now, usual) = question.measured, rows
     place = f"_{number}"
-    of, total = _quad(rows, place), _quad(rows, "")
-    if question.against == "rest":
-        rate = total.events / np.maximum(total.exposure, 1)
-        of, total = (
-            Quad(part.events, part.exposure, KNOWN * rate * part.exposure, KNOWN * part.exposure)
-            for part in (of, total)
-        )
+    of, total = _quad(question, rows, place), _quad(question, rows, "")
     exact = evidence(of, total, (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1))
     return Suspect(
         conditions=[SuspectCondition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
@@ -127,12 +134,17 @@ def _suspect(question: SuspectsQuestion, one: Found, selecting: Filter, number: 
         rest_usual=_rest(measured, usual, place),
         excess=float(exact.excess),
         factor=float(exact.factor),
-        surprise=one.surprise,
+        surprise=surprise_of(one.basis, of, total),
     )
 
 
-def _quad(rows: tuple[Row, Row], suffix: str) -> Quad:
-    return Quad(*(np.array(float(row[name + suffix] or 0)) for row in rows for name in ("events", "exposure")))
+def _quad(question: SuspectsQuestion, rows: Rows, suffix: str) -> Quad:
+    of = Quad(*(np.array(float(row[name + suffix] or 0)) for row in rows for name in ("events", "exposure")))
+    if question.against == "usual":
+        return of
+    # Beside the rest each is expected to have the rate of all.
+    rate = float(rows[0]["events"] or 0) / max(1.0, float(rows[0]["exposure"] or 0))
+    return Quad(of.events, of.exposure, KNOWN * rate * of.exposure, KNOWN * of.exposure)
 
 
 def _figure(measured: Measured, row: Row, suffix: str) -> Figure:

@@ -9,6 +9,7 @@ from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql.statements import Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured
+from shared.statistics.suspects.sampling import Sampling
 
 #: What samples views: as good as random below a second, and the same in every answer.
 _SAMPLED_BY: Final = "first_append_ms"
@@ -56,13 +57,13 @@ def columns_of(measures: Sequence[Measured]) -> dict[str, str]:
     return {expression: f"m{number}" for number, expression in enumerate(expressions)}
 
 
-def sampled(question: Question, measured: Measured, *, bad_of: int, good_of: int) -> Statement:
-    """Some views that have events or exposure: of those with events one of `bad_of`, of others one of `good_of`.
+def sampled(question: Question, measured: Measured, how: Sampling) -> Statement:
+    """Some views that have events or exposure: those with events and the others as `how` says.
 
     A row a view: the values of all dimensions, events and exposure.
     """
     found, parameters = _found(question, measured)
-    chosen = f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {bad_of:d} ELSE {good_of:d} END = 0"
+    chosen = f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {how.bad_of:d} ELSE {how.good_of:d} END = 0"
     found = f"SELECT * FROM ({found}) AS all_views WHERE (events > 0 OR exposure > 0) AND {chosen}"  # noqa: S608
     names = [_column(number) for number in range(len(question.by))]
     # Values are made of the chosen views alone.

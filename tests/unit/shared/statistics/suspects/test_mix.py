@@ -1,0 +1,62 @@
+"""Exposure without the mix of views: what each value explains of the usual rates is in it."""
+
+import numpy as np
+import pytest
+
+from shared.statistics.suspects.counts import Counts, coded
+from shared.statistics.suspects.mix import without_mix
+
+VIEWS = 60_000
+
+
+def counted(rates: dict[tuple[str, str], float]) -> Counts:
+    chance = np.random.default_rng(1)
+    kinds = list(rates)
+    drawn = [kinds[int(len(kinds) * one)] for one in chance.random(VIEWS)]
+    columns: dict[str, list[str | None]] = {"cdn": [cdn for cdn, _ in drawn], "device": [device for _, device in drawn]}
+    events = (chance.random(VIEWS) < np.array([rates[kind] for kind in drawn])).astype(float)
+    measured = (events, np.ones(VIEWS))
+    return coded(columns, columns, measured, measured)
+
+
+def test_a_view_is_expected_to_fail_as_often_as_its_values_usually_do() -> None:
+    rates = {("own", "tv"): 0.16, ("own", "phone"): 0.04, ("edge", "tv"): 0.08, ("edge", "phone"): 0.02}
+    counts = counted(rates)
+    overall = counts.usual.events.mean()
+
+    usual = without_mix(counts).usual
+
+    for (cdn, device), rate in rates.items():
+        codes = [names.index(value) for names, value in zip(counts.values, (cdn, device), strict=True)]
+        within = np.all([line == code for line, code in zip(usual.codes, codes, strict=True)], axis=0)
+        assert usual.exposure[within].mean() * overall == pytest.approx(rate, rel=0.1)
+
+
+def test_what_two_values_do_only_together_is_left() -> None:
+    counts = counted({("own", "tv"): 0.2, ("own", "phone"): 0.02, ("edge", "tv"): 0.02, ("edge", "phone"): 0.02})
+    usual = without_mix(counts).usual
+    codes = [names.index(value) for names, value in zip(counts.values, ("own", "tv"), strict=True)]
+    within = np.all([line == code for line, code in zip(usual.codes, codes, strict=True)], axis=0)
+    overall = counts.usual.events.mean()
+
+    assert usual.events[within].sum() > 1.05 * overall * usual.exposure[within].sum()
+    for line in usual.codes:
+        for code in np.unique(line):
+            events, exposure = usual.events[line == code].sum(), usual.exposure[line == code].sum()
+            assert events == pytest.approx(overall * exposure, rel=0.05)
+
+
+def test_a_value_of_which_nothing_is_known_changes_nothing() -> None:
+    columns: dict[str, list[str | None]] = {"cdn": ["own"] * 100, "title": ["old"] * 100}
+    bad = np.array([1.0] * 10 + [0.0] * 90)
+    now = {"cdn": ["own"] * 100, "title": ["new"] * 100}
+    counts = coded(now, columns, (bad, np.ones(100)), (bad, np.ones(100)))
+
+    assert without_mix(counts).now.exposure == pytest.approx(np.ones(100))
+
+
+def test_without_usual_events_nothing_is_known() -> None:
+    columns: dict[str, list[str | None]] = {"cdn": ["own"] * 100}
+    counts = coded(columns, columns, (np.ones(100), np.ones(100)), (np.zeros(100), np.ones(100)))
+
+    assert without_mix(counts) is counts
