@@ -24,6 +24,8 @@ from shared.statistics.suspects.search import searched
 from shared.statistics.suspects.suspect import Searched, Suspect, confirmed
 
 WORLDS: Final = 10
+#: Of an hour, where none are given.
+VIEWS: Final = 150_000
 #: Cohorts that must be named first, and among the first three; and calm hours without a suspect.
 GOALS: Final = (0.90, 0.97, 0.99)
 _FIRST_CALM: Final = 1_000_000
@@ -133,8 +135,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.suspects", description=__doc__)
     parser.add_argument("--incidents", type=int, default=200)
     parser.add_argument("--calm", type=int, default=200)
-    parser.add_argument("--views", type=int, default=150_000, help="of the hour")
-    parser.add_argument("--usual", type=int, default=450_000, help="views of what is usual")
+    parser.add_argument("--views", type=int, default=VIEWS, help="of the hour")
+    parser.add_argument("--usual", type=int, default=3 * VIEWS, help="views of what is usual")
     parser.add_argument(
         "--first", type=int, default=0, help="seed of the first case: 0 has the figures, others are to develop"
     )
@@ -183,7 +185,8 @@ def _part(incidents: Sequence[Result], calm: Sequence[Result], given: argparse.N
             f" {given.usual:,} usual ones; {WORLDS} worlds of {len(DIMENSIONS)} dimensions."
             f" {len(incidents) - len(detectable)} incidents are not detectable by anybody: their expected log likelihood ratio"
             f" is below {DETECTABLE_NATS} nats, or a wider cohort explains as much. `bench/suspects/incidents.py` decides it"
-            " before anything is searched."
+            " before anything is searched. Methods search what the service does: a sample of views, and Playhead's cohorts are"
+            " counted in all views, which is in its CPU time."
         ),
         "",
         "| method | first | first three | first, detectable | first three, detectable | CPU a search |",
@@ -198,8 +201,8 @@ def _part(incidents: Sequence[Result], calm: Sequence[Result], given: argparse.N
         of = [one for one in detectable if one.order == order]
         lines.append(f"| {order} | {len(of)} | {_share(of, 'Playhead', 1)} | {_share(of, 'Playhead', 3)} |")
     return Part(
-        name="suspects",
-        title="Suspects of injected incidents",
+        name="suspects" if given.views == VIEWS else f"suspects-{given.views}",
+        title=f"Suspects of injected incidents, {given.views + given.usual:,} views",
         command=(
             f"python -m bench.suspects --incidents {given.incidents} --calm {given.calm} --views {given.views}"
             f" --usual {given.usual}"
