@@ -3,10 +3,12 @@
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from deploy.local.postgres import Postgres as Server
 from services.query.core.customers import EVERY_CUSTOMER, Customers
@@ -14,7 +16,7 @@ from services.query.core.question import Asked, parsed
 from services.query.core.question import understood as understood_question
 from services.query.core.suspects.answer import Suspect, Suspects
 from services.query.core.suspects.question import AskedSuspects, SuspectsQuestion, understood
-from services.query.suspecting import Suspecting
+from services.query.suspecting import Suspecting, _searched
 from shared.schemas.view import View
 from tests.integration.query.querying import Installation, installed
 from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
@@ -26,6 +28,8 @@ WITHIN = {"from": str(FROM_MS), "to": str(FROM_MS + HOUR_MS)}
 WORSE = {"cdn": "fastly", "asn": "3320", "player_version": "1.2"}
 #: Of 6,000 views of the hour and 9,000 of the day before it.
 NOW, USUAL = 6_000, 9_000
+#: So few views with events are in a sample that leaves the cohort below the line, and a wider one before it.
+BAD_NEAR = 20
 
 
 def viewed(number: int) -> View:
@@ -137,6 +141,46 @@ async def test_a_sample_names_the_same_cohort_and_all_views_give_its_figures(ins
     assert named(sampled.suspects[0]) == WORSE
     assert sampled.suspects[0].figure == whole.suspects[0].figure
     assert sampled.suspects[0].excess == whole.suspects[0].excess
+
+
+async def test_what_a_sample_leaves_near_the_line_is_a_suspect_by_all_views(installation: Installation) -> None:
+    found = await suspected(installation, bad_max=BAD_NEAR)
+
+    assert [named(one) for one in found.suspects] == [WORSE]
+    whole = (await suspected(installation)).suspects[0]
+    assert found.suspects[0].figure == whole.figure
+    assert found.suspects[0].surprise > 10
+
+
+async def test_what_only_a_sample_shows_is_no_suspect(postgres: Server, tmp_path: Path) -> None:
+    """Views are sampled by their times. Those of one CDN that failed came at times that the sample has; as many failed as ever."""
+    bad_of = 4
+
+    def at(number: int) -> View:
+        made = viewed(number)
+        is_bad = number % 20 == 0
+        at_ms = made.first_append_ms // bad_of * bad_of + (0 if is_bad and made.cdn == "own" else number // 20 % bad_of)
+        at_ms = at_ms if number < NOW else made.first_append_ms
+        return structs.replace(made, playback_failed=is_bad, first_append_ms=at_ms)
+
+    with installed(postgres, tmp_path) as made:
+        views = [at(number) for number in range(NOW + USUAL)]
+        made.in_warehouse(views)
+        made.settle(FROM_MS // HOUR_MS)
+        async with made.answering() as answering:
+            bad_max = -(-sum(view.playback_failed for view in views[:NOW]) // bad_of)
+            suspecting = Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max)
+            reading = [await answering.reading(side) for side in (asked().now, asked().usual)]
+            samples = [
+                await suspecting._sample(asked().measured, side, read)
+                for side, read in zip((asked().now, asked().usual), reading, strict=True)
+            ]
+            of_sample = _searched(replace(asked(), against="usual"), *samples).found
+            found = await suspecting.suspects(asked())
+
+    assert [dict(one.values) for one in of_sample] == [{"cdn": "own"}]
+    assert found.read.sampled < found.read.views
+    assert found.suspects == []
 
 
 async def test_nobody_is_suspect_under_a_filter_that_leaves_the_cohort_out(installation: Installation) -> None:
