@@ -18,6 +18,7 @@ SHARING_SPARK: Final = (
     "finalizer/warehouse/test_warehouse.py",
     "finalizer/warehouse/test_rows.py",
     "finalizer/warehouse/test_session.py",
+    "finalizer/warehouse/test_scan.py",
     "finalizer/warehouse/test_finalizer_transforms.py",
     "finalizer/warehouse/test_cardinality.py",
     "serving/test_hot_sums.py",

@@ -4,8 +4,9 @@ A test that needs isolation makes topics and groups of its own.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import pytest
@@ -22,6 +23,13 @@ from tests.integration.finalizer.finalizing import spark_environment
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
 from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
 from tests.integration.parts.failing import AUTHORIZER, Scene, scene_on
+
+#: How many tasks read, make and shuffle the rows of a frame. A task costs more CPU time than the few rows that it computes.
+ONE_TASK: Final[Mapping[str, str]] = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +98,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             patch.setenv(name, value)
         session = finalizer_session.start(settings)
     session.sparkContext.setLogLevel("OFF")
+    for name, value in ONE_TASK.items():
+        session.conf.set(name, value)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def several_tasks(spark: SparkSession) -> Iterator[None]:
+    """Two tasks in place of one, as a finalizer has them by default: for tests of what is made of the parts of several."""
+    for name in ONE_TASK:
+        spark.conf.set(name, "2")
+    yield
+    for name, value in ONE_TASK.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

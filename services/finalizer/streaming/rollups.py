@@ -28,7 +28,8 @@ from services.finalizer.transforms.rollups import (
     wide,
 )
 from services.finalizer.warehouse import tables
-from services.finalizer.warehouse.views_table import in_slices, listed, read
+from services.finalizer.warehouse.scan import read_where
+from services.finalizer.warehouse.views_table import in_slices, listed
 from shared.measures import HISTOGRAMS
 
 log = structlog.get_logger(__name__)
@@ -80,15 +81,16 @@ def rebuild(
     """
     days = sorted({one.hour // 24 for one in wanted})
     of_days = {Slice(one.hour // 24, one.customer_id) for one in wanted}
-    stored = read(spark, warehouse, tables.ROLLUPS).where(sf.col("day").isin(*days))
-    other_hours = stored.where((sf.col("grain") == "hour") & in_slices(list(of_days), "day") & ~in_slices(wanted))
     again = recount(wanted, minutes_of)
+    of_other_hours = (sf.col("grain") == "hour") & in_slices(list(of_days), "day") & ~in_slices(wanted)
+    of_stored = of_other_hours | again.other_minutes() if again.parts else of_other_hours
+    stored = read_where(spark, warehouse, tables.ROLLUPS, sf.col("day").isin(*days) & of_stored)
     # Found by the files' bounds of `hour`: a session's views may be any time after its first day.
-    views = read(spark, warehouse, tables.VIEWS).where(again.views())
+    views = read_where(spark, warehouse, tables.VIEWS, again.views())
     columns = tables.ROLLUPS.schema.fieldNames()
     with ExitStack() as kept:
         # Sums, sketches and buckets each read them: kept, they are planned and read from the table once.
-        other_hours = keep(kept, other_hours)
+        other_hours = keep(kept, stored.where(of_other_hours))
         other_minutes = narrow(keep(kept, stored.where(again.other_minutes()))) if again.parts else None
         by_minute, by_hour = _hours(kept, minutes(keep(kept, counted(views)), sets), other_minutes)
         limit = _limit(members_max, own_members_max)

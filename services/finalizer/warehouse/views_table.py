@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.views import minute_of_hour
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.scan import read_where
 from services.finalizer.warehouse.tables import Table
 
 KEY = ("day", "customer_id", "view_id")
@@ -48,7 +49,7 @@ def stored_slices(
     spark: SparkSession, warehouse: str, views: DataFrame, days: Sequence[int]
 ) -> dict[Slice, frozenset[int]]:
     """The slices that hold older revisions of these views, and the minutes (0 to 59) in which they count."""
-    stored = read(spark, warehouse, tables.VIEWS).where(sf.col("day").isin(*days))
+    stored = read_where(spark, warehouse, tables.VIEWS, sf.col("day").isin(*days))
     keys = sf.broadcast(views.select(*KEY))
     found = stored.join(keys, list(KEY), "left_semi").groupBy("hour", "customer_id")
     minutes = found.agg(sf.collect_set(minute_of_hour()).alias("minutes")).collect()

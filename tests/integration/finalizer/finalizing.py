@@ -40,11 +40,14 @@ def spark_environment() -> dict[str, str]:
     """What makes a short-lived Spark cheap, as environment variables.
 
     Most of a short run is starting, for which the first compiler is enough. Its code cache holds 48 MB by default, less than
-    Spark fills: methods would be dropped and compiled again. Jars on the class path are in the archive of classes.
+    Spark fills: methods would be dropped and compiled again. Jars on the class path are in the archive of classes. Young objects
+    have half the heap from the start: they are collected half as often, and few are left to copy then.
     """
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
     return {
         "JAVA_TOOL_OPTIONS": " ".join([*options, *class_archives.options(class_archives.SPARK)]),
+        # For drivers alone: the JVM that makes up their command has a smaller heap.
+        "SPARK_SUBMIT_OPTS": "-Xms768m -Xmn384m",
         SPARK_CLASS_PATH: ":".join(map(str, sorted(SPARK_JARS.glob("*.jar")))),
     }
 

@@ -22,7 +22,8 @@ from shared.schemas.view import View
 from tests.integration.finalizer.finalizing import a_view
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+#: With several tasks: what is kept apart is chosen among the parts of each.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.usefixtures("several_tasks")]
 
 MEMBERS_MAX = 5
 INVENTED = 60

@@ -23,7 +23,8 @@ from shared.codec import VIEW
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
 from tests.integration.finalizer.finalizing import MORNING_MS, a_view
 
-pytestmark = pytest.mark.integration
+#: With several tasks: sums, sketches and buckets are made of the parts of each.
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("several_tasks")]
 
 #: As much as a client may claim, in every field that is summed.
 MOST = {
