@@ -8,7 +8,7 @@ import msgspec
 from services.query.core.calendar import Range
 from services.query.core.metrics import METRICS
 from services.query.core.question import Question
-from services.query.core.sql.statements import OTHER_RANK, UNKNOWN_RANK
+from services.query.core.sql.statements import OTHER_RANK, SKIPPED_RANK, UNKNOWN_RANK
 from shared.schemas.live import OTHER, UNKNOWN
 from shared.statistics.histogram import BUCKET_OF_ZERO, GAMMA, quantile
 
@@ -144,7 +144,7 @@ def composed(question: Question, rows: Sequence[Row], about: About) -> Answer:
         return _distribution(question, rows, about)
     if question.shape == "breakdown":
         groups = _groups(question, rows)
-        return Breakdown(about, [one.name for one in question.by], sum(group.n for group in groups), groups)
+        return Breakdown(about, [one.name for one in question.by], sum(map(_views, rows)), groups)
     if question.shape == "timeseries":
         assert question.buckets is not None
         lines = None
@@ -232,7 +232,8 @@ def _lines(question: Question, rows: Sequence[Row]) -> list[Group]:
 
 
 def _groups(question: Question, rows: Sequence[Row]) -> list[Group]:
-    return [_group(question, row) for row in sorted(rows, key=lambda row: _place(int(row["rank"])))]
+    listed = [row for row in rows if row["rank"] != SKIPPED_RANK]
+    return [_group(question, row) for row in sorted(listed, key=lambda row: _place(int(row["rank"])))]
 
 
 def _place(rank: int) -> tuple[int, int]:

@@ -79,6 +79,8 @@ class Question:
     by: tuple[Dimension, ...] = ()
     buckets: Buckets | None = None
     limit: int = 10
+    #: Groups of a breakdown that rank before those that are listed.
+    skipped: int = 0
     order_by: Metric = METRICS["views"]
     is_ascending: bool = False
     views_min: int = 0

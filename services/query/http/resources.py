@@ -64,7 +64,7 @@ class Resources:
             routing.get(operation.path, self._desk.answering(handler), METRICS, name=operation.name)
 
     async def errors(self, request: web.Request) -> web.Response:
-        """The codes with the most views."""
+        """A page of codes, those with the most views first."""
         caller = self._desk.caller(request)
         given = parsed(AskedErrors, list(request.query.items()))
         asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
@@ -73,10 +73,11 @@ class Resources:
         return sent(errors.answer(asked, rows, about))
 
     async def titles(self, request: web.Request) -> web.Response:
-        """The first titles by one of their figures."""
+        """A page of titles by one of their figures."""
         caller = self._desk.caller(request)
         given = parsed(AskedTitles, list(request.query.items()))
-        question = titles.question_of(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        asked = titles.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        question = asked.question
         async with self._desk.turn(caller, "titles"):
             found = await self._reader.answer(question)
             assert isinstance(found, Breakdown)
@@ -84,7 +85,7 @@ class Resources:
             (names,), _ = await self._reader.rows(
                 titles.names_question(question), lambda one: [titles.names_of(one, videos)]
             )
-        return sent(titles.answer(found, names))
+        return sent(titles.answer(asked, found, names))
 
     async def title(self, request: web.Request) -> web.Response:
         """One title."""

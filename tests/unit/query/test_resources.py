@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from services.query.core import filters
 from services.query.core.answer import Breakdown
@@ -17,10 +18,10 @@ from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
 from services.query.core.resources import errors, search, title, titles
-from services.query.core.resources.errors import AskedErrors
+from services.query.core.resources.errors import AskedErrors, ErrorList
 from services.query.core.resources.search import AskedViews, ViewList
 from services.query.core.resources.title import AskedTitle
-from services.query.core.resources.titles import AskedTitles
+from services.query.core.resources.titles import AskedTitles, TitleList
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.reading import ViewsInMemory
@@ -189,12 +190,16 @@ def test_a_cursor_of_numbers_that_no_page_has_is_no_cursor(engine: Engine, views
     assert raised.value.faults[0].parameter == "cursor"
 
 
+def list_of_errors(engine: Engine, views: list[View], **given: str) -> ErrorList:
+    parameters = list((WITHIN | given).items())
+    asked = errors.understood(parsed(AskedErrors, parameters), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
+    rows, about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: errors.asked_of(asked)))
+    return errors.answer(asked, rows, about)
+
+
 @pytest.mark.parametrize("since", [None, T0_MS + 2 * DAY_MS])
 def test_errors_are_counted_with_texts_places_and_samples(engine: Engine, views: list[View], since: int | None) -> None:
-    given = WITHIN | ({"since": str(since)} if since else {})
-    asked = errors.understood(parsed(AskedErrors, list(given.items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
-    rows, about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: errors.asked_of(asked)))
-    answer = errors.answer(asked, rows, about)
+    answer = list_of_errors(engine, views, **({"since": str(since)} if since else {}))
 
     kept = counted(views)
     codes = Counter(view.error_code for view in kept if view.error_code)
@@ -223,27 +228,78 @@ def test_errors_are_counted_with_texts_places_and_samples(engine: Engine, views:
             assert (one.before.value, one.before.n) == (len(earlier) / len(before), len(before))
 
 
-def test_titles_have_their_figures_and_their_last_name(engine: Engine, views: list[View]) -> None:
+def list_of_titles(engine: Engine, views: list[View], **given: str) -> TitleList:
     reader = ViewsInMemory(engine, views)
-    question = titles.question_of(
-        parsed(AskedTitles, list(WITHIN.items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
+    asked = titles.understood(
+        parsed(AskedTitles, list((WITHIN | given).items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
     )
-    breakdown = asyncio.run(reader.answer(question))
+    breakdown = asyncio.run(reader.answer(asked.question))
     assert isinstance(breakdown, Breakdown)
     (names,), _ = asyncio.run(
-        reader.rows(titles.names_question(question), lambda one: [titles.names_of(one, titles.videos_of(breakdown))])
+        reader.rows(
+            titles.names_question(asked.question), lambda one: [titles.names_of(one, titles.videos_of(breakdown))]
+        )
     )
-    answer = titles.answer(breakdown, names)
+    return titles.answer(asked, breakdown, names)
+
+
+def test_titles_have_their_figures_and_their_last_name(engine: Engine, views: list[View]) -> None:
+    answer = list_of_titles(engine, views)
 
     kept = counted(views)
     assert {one.video_id: one.n for one in answer.titles} == {
         video: sum(view.video_id == video for view in kept) for video in ("final", "news")
     }
+    assert answer.next is None
     assert answer.unknown is not None
     assert answer.unknown.n == sum(view.video_id is None for view in kept)
     for one in answer.titles:
         named = [view for view in kept if view.video_id == one.video_id and view.video_title is not None]
         assert one.title == max(named, key=counts_at).video_title
+
+
+@pytest.mark.parametrize("given", [{}, {"order_by": "views", "order": "ascending"}, {"compare": str(T0_MS)}])
+def test_pages_of_titles_are_the_whole_list_in_its_order(
+    engine: Engine, views: list[View], given: dict[str, str]
+) -> None:
+    many = [structs.replace(view, video_id=f"video {number % 7}") for number, view in enumerate(views)]
+    whole = list_of_titles(engine, many, **given)
+    pages = [list_of_titles(engine, many, limit="3", **given)]
+    while (cursor := pages[-1].next) is not None:
+        pages.append(list_of_titles(engine, many, limit="3", cursor=cursor, **given))
+
+    assert [len(page.titles) for page in pages] == [3, 3, 1]
+    assert [one for page in pages for one in page.titles] == whole.titles
+    assert {page.n for page in pages} == {whole.n}
+    first, *later = pages
+    assert first.other is not None
+    assert first.other.n == sum(one.n for page in later for one in page.titles)
+    assert all(page.other is page.unknown is None for page in later)
+
+
+def test_pages_of_errors_are_the_whole_list_and_know_all_views(engine: Engine, views: list[View]) -> None:
+    whole = list_of_errors(engine, views)
+    pages = [list_of_errors(engine, views, limit="1")]
+    while (cursor := pages[-1].next) is not None:
+        pages.append(list_of_errors(engine, views, limit="1", cursor=cursor))
+
+    assert whole.next is None
+    assert [one for page in pages for one in page.errors] == whole.errors
+    assert {(page.n, page.with_error, page.codes) for page in pages} == {(whole.n, whole.with_error, 3)}
+
+
+def test_a_cursor_of_another_list_is_refused(engine: Engine, views: list[View]) -> None:
+    cursor = list_of_errors(engine, views, limit="1").next
+    assert cursor is not None
+    for ask in (
+        lambda: list_of_errors(engine, views, cursor=cursor, filter='{"dimension": "country", "in": ["DE"]}'),
+        lambda: list_of_titles(engine, views, cursor=cursor),
+        lambda: found(engine, views, cursor=cursor),
+        lambda: list_of_errors(engine, views, cursor="*"),
+    ):
+        with pytest.raises(Wrong) as wrong:
+            ask()
+        assert wrong.value.faults[0].parameter == "cursor"
 
 
 def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, views: list[View]) -> None:

@@ -10,12 +10,14 @@ import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
+import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
 
 export default function Errors() {
   const { more, tz } = place.value;
   const since = more.since ?? "";
-  const found = useQuestion("/v1/errors", place.value, { since, limit: 100 }, 30_000);
+  const params = { since, limit: 100 };
+  const found = useQuestion("/v1/errors", place.value, params, 30_000);
   const at_ms = msOf(since, tz);
   return html`
     <${Controls} />
@@ -28,12 +30,14 @@ export default function Errors() {
     </div>
     <section aria-labelledby="errors-title">
       <h2 id="errors-title">Errors</h2>
-      <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`<${Table} data=${data} since=${since} />`} />
+      <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
+        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${params} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} since=${since} />`} />`} />
     </section>`;
 }
 
-/** @param {{data: any, since: string}} props */
-function Table({ data, since }) {
+/** @param {{pages: any[], since: string}} props */
+function Table({ pages, since }) {
+  const data = pages[0];
   if (!data.errors.length) return html`<p class="empty">No view with an error among ${countText(data.n)} views of this range.</p>`;
   return html`
     <p class="note">${countText(data.with_error)} of ${countText(data.n)} views had an error, of ${countText(data.codes)} codes.</p>
@@ -44,7 +48,7 @@ function Table({ data, since }) {
           ${since && html`<th scope="col">Before</th><th scope="col">Since</th><th scope="col">Change</th>`}
           <th scope="col">Viewers</th><th scope="col">Failed</th><th scope="col">First seen</th><th scope="col">Last seen</th><th scope="col">Where</th>
         </tr></thead>
-        <tbody>${data.errors.map((/** @type {any} */ one) => html`<${Row} key=${one.code} one=${one} since=${since} />`)}</tbody>
+        <tbody>${pages.flatMap((page) => page.errors).map((/** @type {any} */ one) => html`<${Row} key=${one.code} one=${one} since=${since} />`)}</tbody>
       </table>
     </div>`;
 }

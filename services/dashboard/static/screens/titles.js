@@ -15,11 +15,12 @@ import { Field } from "../parts/field.js";
 import { MetricMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
+import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
 import { classOf } from "../parts/notable/thresholds.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
-/** Titles that are listed at first, and the most that the API lists. */
+/** Titles of a page, and the most that the API has on one. */
 const LISTED = 20;
 const LISTED_MAX = 200;
 const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];
@@ -32,8 +33,8 @@ export default function Titles() {
 function List() {
   const { more } = place.value;
   const { sort = "viewers", order = "", views_min = "", compare = "" } = more;
-  const limit = Number(more.rows) || LISTED;
-  const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min, limit }, 30_000);
+  const params = { order_by: sort || "viewers", order, compare, views_min, limit: Math.min(LISTED_MAX, Number(more.rows) || LISTED) };
+  const found = useQuestion("/v1/titles", place.value, params, 30_000);
   const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
     <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button> <${MetricMeaning} name=${name} /></th>`;
   return html`
@@ -43,21 +44,24 @@ function List() {
     </div>
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
-        <div class="scroll" tabindex="0" role="region" aria-label="Titles">
-          <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
-            <tbody>${data.titles.map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} />`)}
-              ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
-        </div>
-        <${Rest} data=${data} limit=${limit} />`} />
+        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/titles" params=${params} what="titles" draw=${(/** @type {any[]} */ pages) => html`
+          <div class="scroll" tabindex="0" role="region" aria-label="Titles">
+            <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
+              <tbody>${pages.flatMap((page) => page.titles).map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} />`)}
+                ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
+          </div>
+          <${Rest} pages=${pages} />`} />`} />
     </section>`;
 }
 
-/** What the table leaves out. @param {{data: any, limit: number}} props */
-function Rest({ data, limit }) {
-  const { other, unknown } = data;
-  const words = [other && `${countText(other.groups)} more titles have ${countText(other.n)} views.`, unknown && `${countText(unknown.n)} views name no video.`].filter(Boolean).join(" ");
-  const hasMore = data.titles.length === limit && limit < LISTED_MAX;
-  return words && html`<p class="note" id="rest">${words} ${hasMore && html`<${Link} to=${{ more: { rows: String(Math.min(LISTED_MAX, 5 * limit)) } }}>More titles<//>`}</p>`;
+/** What the table leaves out: the first page says what all others have. @param {{pages: any[]}} props */
+function Rest({ pages }) {
+  const [{ other, unknown }, ...later] = pages;
+  const listed = later.flatMap((page) => page.titles);
+  const left = other && other.groups - listed.length;
+  const views = other && other.n - listed.reduce((sum, one) => sum + one.n, 0);
+  const words = [left > 0 && `${countText(left)} more titles have ${countText(views)} views.`, unknown && `${countText(unknown.n)} views name no video.`].filter(Boolean).join(" ");
+  return words && html`<p class="note" id="rest">${words}</p>`;
 }
 
 /** The place of a title's views, under the filters of this place too. @param {string} video */

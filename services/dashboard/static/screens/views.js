@@ -1,16 +1,16 @@
 // @ts-check
 // Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
 
-import { useSignal } from "@preact/signals";
 import { holds } from "../core/place/filters.js";
 import { countText, shortened } from "../core/words/format.js";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
-import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { customs, dimensions, titleOf } from "../parts/data/known.js";
+import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
 
 const ROWS = 50;
@@ -31,7 +31,8 @@ export default function Views() {
         <${Export} of="views" params=${exported(params)} />
         <${Columns} columns=${columns} />
       </div>
-      <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Pages} key=${JSON.stringify([{ ...place.value, more: "" }, params])} newest=${data} columns=${columns} params=${params} />`} />
+      <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`
+        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/views" params=${params} what="views" draw=${(/** @type {any[]} */ pages) => html`<${Found} pages=${pages} columns=${columns} />`} />`} />
       <p class="note">Finished views. Any view is found <${Link} to=${{ screen: "view", more: {} }}>by its id<//>.</p>
     </section>`;
 }
@@ -83,32 +84,13 @@ function Columns({ columns }) {
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
 const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
 
-/**
- * The newest first page; once more were asked for, the one that they follow, so that no row goes while somebody reads.
- * @param {{newest: any, columns: string[], params: any}} props
- */
-function Pages({ newest, columns, params }) {
-  const kept = useSignal(/** @type {any[]} */ ([]));
-  const problem = useSignal("");
-  const pages = kept.value.length ? kept.value : [newest];
-  const next = pages.at(-1).next;
-  const more = async () => {
-    try {
-      kept.value = [...pages, await fetchJson(addressFor("/v1/views", place.value, { ...params, cursor: next }))];
-      problem.value = "";
-    } catch (error) {
-      problem.value = /** @type {any} */ (error).title;
-    }
-  };
+/** @param {{pages: any[], columns: string[]}} props */
+function Found({ pages, columns }) {
   const rows = pages.flatMap((page) => page.views);
   if (!rows.length) return html`<p class="empty">No view matches. A wider range or fewer filters may find some.</p>`;
   const { sort = "time", order = "descending" } = place.value.more;
   const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: sort === name && order === "descending" ? "ascending" : "" } });
-  return html`
-    <${Rows} id="views" rows=${rows} columns=${columns} sort=${sort} order=${order} sortBy=${sortBy} />
-    ${problem.value && html`<p class="notice" role="status">${problem.value}</p>`}
-    ${next && html`<button type="button" id="more" onClick=${more}>More views</button>`}
-    ${kept.value.length > 0 && newest !== pages[0] && html` <button type="button" id="newest" onClick=${() => { kept.value = []; }}>Show the newest again</button>`}`;
+  return html`<${Rows} id="views" rows=${rows} columns=${columns} sort=${sort} order=${order} sortBy=${sortBy} />`;
 }
 
 /** @param {{id: string, rows: any[], columns: string[], sort?: string, order?: string, sortBy?: (name: string) => void}} props */

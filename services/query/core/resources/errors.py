@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from services.query.core import cursors
 from services.query.core.answer import About, Figure
 from services.query.core.customers import Admit
 from services.query.core.dimensions import DIMENSIONS
@@ -22,6 +23,9 @@ _TOP: Final = 5
 #: By what an error is broken down, besides its texts.
 _BY: Final = ("video_title", "player_version", "player_name", "device", "cdn")
 _FIELDS: Final = ("view_id", "day", "error_code", "error_message", "playback_failed", "startup_failed", *TIME_FIELDS)
+
+#: Of the last code of a page: its views, and the code.
+_PLACE: Final = (int, str)
 
 Row = Mapping[str, Any]
 
@@ -40,6 +44,7 @@ class AskedErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         ""
     )
     limit: Annotated[int, msgspec.Meta(ge=1, le=ERRORS_MAX, description="codes, those with the most views")] = 50
+    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
 
 
 class Occurrence(msgspec.Struct, frozen=True):
@@ -89,6 +94,8 @@ class ErrorList(msgspec.Struct, frozen=True, omit_defaults=True):
     codes: int
     errors: list[ErrorCode]
     since_ms: int | None = None
+    #: The cursor of the next page; absent on the last one.
+    next: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,10 +105,18 @@ class ErrorsQuestion:
     question: Question
     limit: int
     since_ms: int | None
+    #: Names the list, so that a cursor of another one is refused.
+    name: str
+    #: Of the last code of the page before: its views, and the code.
+    after: tuple[int, str] | None = None
 
 
 def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) -> ErrorsQuestion:
     """The question; raises `Wrong`, and what `admit` raises."""
+    name, after = cursors.name_of(asked, limit=1), None
+    if asked.cursor:
+        within, (views, code) = cursors.opened(asked.cursor, name, _PLACE)
+        asked, after = msgspec.structs.replace(asked, **within), (views, code)
     given = selected(asked, admit, now_ms, days_max=days_max)
     since_ms = moment_of("since", asked.since, zone_of(asked.tz)) if asked.since else None
     if since_ms is not None and not given["range"].from_ms < since_ms < given["range"].to_ms:
@@ -113,7 +128,7 @@ def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) 
         fields=_FIELDS,
         **given,
     )
-    return ErrorsQuestion(question, asked.limit, since_ms)
+    return ErrorsQuestion(question, asked.limit, since_ms, name, after)
 
 
 def asked_of(asked: ErrorsQuestion) -> list[Statement]:
@@ -125,12 +140,17 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
         f"SELECT error_code AS code, '{name}' AS dimension, {value} AS value, count(*) AS views FROM listed GROUP BY ALL"  # noqa: S608
         for name, value in values.items()
     )
+    behind, place = "true", []
+    if asked.after is not None:
+        views, code = asked.after
+        behind, place = "count(*) < ? OR count(*) = ? AND error_code > ?", [views, views, code]
     # Names and numbers of ours alone.
     found = f"""
         WITH found AS (
             SELECT *, {COUNTED_MS} AS at_ms, {VIEWER} AS viewer FROM views WHERE {condition} AND error_code IS NOT NULL
         ), codes AS (
-            SELECT error_code AS code FROM found GROUP BY code ORDER BY count(*) DESC, code LIMIT {asked.limit:d}
+            SELECT error_code AS code FROM found GROUP BY error_code HAVING {behind}
+            ORDER BY count(*) DESC, code LIMIT {asked.limit + 1:d}
         ), listed AS (SELECT * FROM found WHERE error_code IN (SELECT code FROM codes))
     """  # noqa: S608
     totals = f"""
@@ -158,14 +178,18 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
         ("code", "customer_id", "view_id", "day", "at_ms", "viewer"),
     )
     asked_in_turn = zip((totals, codes, tops, samples), columns, strict=True)
-    return [Statement(sql, tuple(parameters), names) for sql, names in asked_in_turn]
+    return [Statement(sql, (*parameters, *(() if sql is totals else place)), names) for sql, names in asked_in_turn]
 
 
 def answer(asked: ErrorsQuestion, rows: Sequence[Sequence[Row]], about: About) -> ErrorList:
     """The list that the rows of the statements make."""
     (totals,), codes, values, samples = rows
-    errors = [_code(asked, row, totals, values, samples) for row in codes]
-    return ErrorList(about, totals["views"], totals["with_error"], totals["codes"], errors, asked.since_ms)
+    listed = codes[: asked.limit]
+    errors = [_code(asked, row, totals, values, samples) for row in listed]
+    following = None
+    if len(codes) > asked.limit:
+        following = cursors.closed(asked.name, asked.question.range, (listed[-1]["views"], listed[-1]["code"]))
+    return ErrorList(about, totals["views"], totals["with_error"], totals["codes"], errors, asked.since_ms, following)
 
 
 def _code(asked: ErrorsQuestion, row: Row, totals: Row, values: Sequence[Row], samples: Sequence[Row]) -> ErrorCode:

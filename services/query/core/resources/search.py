@@ -1,15 +1,12 @@
 """The search for views: chosen columns, sorted, in pages that continue after a cursor."""
 
-import base64
-import binascii
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from services.query.core import filters, limits
+from services.query.core import cursors, filters
 from services.query.core.answer import About
 from services.query.core.calendar import HOUR_MS
 from services.query.core.customers import Admit
@@ -36,6 +33,8 @@ _FIRST_HOURS: Final = 24
 _TIMES_LONGER: Final = 4
 #: What views are sorted by besides numbers: when they count.
 BY_TIME: Final = "time"
+#: Of the last view of a page: its value of `order_by`, when it counts, and its key.
+_PLACE: Final = (int | float | None, int, str, str, int)
 
 
 class AskedViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -95,12 +94,12 @@ class Search:
 
 def understood(asked: AskedViews, admit: Admit, now_ms: int, *, days_max: int) -> Search:
     """The search that is asked for; raises `Wrong`, and what `admit` raises."""
-    name = _name(asked)
+    name = cursors.name_of(asked, limit=1, format="", columns="")
     after = None
     if asked.cursor:
         # Without `to` the range ends now: all pages have that of the first one.
-        first_ms, end_ms, *after = _opened(asked.cursor, name)
-        asked = msgspec.structs.replace(asked, from_=str(first_ms), to=str(end_ms))
+        within, after = cursors.opened(asked.cursor, name, _PLACE)
+        asked = msgspec.structs.replace(asked, **within)
     columns = listed("columns", asked.columns, COLUMNS_MAX)
     fields, dimensions = [], []
     for column in columns:
@@ -208,9 +207,8 @@ def page(search: Search, rows: Sequence[Mapping[str, Any]], about: About) -> Vie
     following = None
     if len(rows) > search.limit:
         last = rows[search.limit - 1]
-        within = search.question.range
         place = [last["ordered"], *(last[name] for name in ("counted_ms", "customer_id", "view_id", "day"))]
-        following = _closed([search.name, within.from_ms, within.to_ms, *place])
+        following = cursors.closed(search.name, search.question.range, place)
     return ViewList(about, list(search.columns), views, following)
 
 
@@ -241,29 +239,3 @@ def _behind(search: Search, order: str) -> tuple[str, list[Any]]:
         return f"({order} IS NULL AND ({same}))", same_values
     sign = ">" if search.is_ascending else "<"
     return f"({order} {sign} ? OR {order} IS NULL OR {order} = ? AND ({same}))", [ordered, ordered, *same_values]
-
-
-def _name(asked: AskedViews) -> str:
-    """A name for a search: it follows from all that decides which rows there are, and in which order."""
-    same = msgspec.structs.replace(asked, cursor="", limit=1, format="", columns="")
-    return hashlib.sha256(msgspec.json.encode(same)).hexdigest()[:16]
-
-
-def _closed(content: list[Any]) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(content)).rstrip(b"=").decode()
-
-
-def _opened(cursor: str, name: str) -> list[Any]:
-    """What a cursor holds besides the search's name; raises `Wrong`."""
-    try:
-        text = base64.b64decode(cursor[:4_000] + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        found = msgspec.json.decode(text, type=tuple[str, int, int, int | float | None, int, str, str, int])
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise wrong("cursor", "`next` of another page") from None
-    if found[0] != name:
-        raise wrong("cursor", "`next` of a page of the same search") from None
-    if not all(limits.FIRST_MS <= bound <= limits.LAST_MS for bound in found[1:3]) or not all(
-        abs(one) <= limits.LAST_MS for one in (found[4], found[7])
-    ):
-        raise wrong("cursor", "`next` of another page")
-    return list(found[1:])

@@ -11,6 +11,7 @@ from services.query.core.metrics import Part
 from services.query.core.question import Question
 from services.query.core.sql.statements import (
     OTHER_RANK,
+    SKIPPED_RANK,
     UNKNOWN_RANK,
     Statement,
     aggregates,
@@ -74,15 +75,15 @@ def _rank(question: Question, groups: Sequence[_Group]) -> str:
     alone = f"{groups[0].text} IS NULL" if len(groups) == 1 else "false"
     ranked = f"row_number() OVER (PARTITION BY {alone}, {few} ORDER BY {order})"
     return (
-        f"CASE WHEN {alone} THEN {UNKNOWN_RANK} WHEN {few} OR {ranked} > {question.limit:d} THEN {OTHER_RANK}"
-        f" ELSE {ranked} END"
+        f"CASE WHEN {alone} THEN {UNKNOWN_RANK} WHEN {few} OR {ranked} > {question.skipped + question.limit:d}"
+        f" THEN {OTHER_RANK} WHEN {ranked} <= {question.skipped:d} THEN {SKIPPED_RANK} ELSE {ranked} END"
     )
 
 
 def _listed(groups: Sequence[_Group], of: str = "") -> str:
     """The values of a group that is listed; null for what is added up."""
     return ", ".join(
-        f"CASE WHEN rank <> {OTHER_RANK} THEN any_value({of}{one.text}) END AS {one.name}" for one in groups
+        f"CASE WHEN rank >= {UNKNOWN_RANK} THEN any_value({of}{one.text}) END AS {one.name}" for one in groups
     )
 
 

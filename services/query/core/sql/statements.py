@@ -20,6 +20,8 @@ from shared.measures import COUNTED_MS
 TIME_FIELDS: Final = ("view_end_ms", "last_append_ms", "first_append_ms")
 #: The rank of what is added up.
 OTHER_RANK: Final = -1
+#: Of groups on pages before.
+SKIPPED_RANK: Final = -2
 UNKNOWN_RANK: Final = 0
 
 

@@ -1,0 +1,38 @@
+// @ts-check
+// Lists of the API in pages: a button asks for the next one, by the cursor of the last.
+
+import { useSignal } from "@preact/signals";
+import { html } from "../html.js";
+import { place } from "../place.js";
+import { addressFor, fetchJson } from "./asking.js";
+
+/**
+ * The newest first page; once more were asked for, the one that they follow, so that no row goes while somebody reads.
+ * @param {{newest: any, path: string, params: Record<string, string | number>, what: string, draw: (pages: any[]) => any}} props
+ */
+export function Pages({ newest, path, params, what, draw }) {
+  const kept = useSignal(/** @type {any[]} */ ([]));
+  const problem = useSignal("");
+  const isAsking = useSignal(false);
+  const pages = kept.value.length ? kept.value : [newest];
+  const next = pages.at(-1).next;
+  const more = async () => {
+    isAsking.value = true;
+    try {
+      kept.value = [...pages, await fetchJson(addressFor(path, place.value, { ...params, cursor: next }))];
+      problem.value = "";
+    } catch (error) {
+      problem.value = /** @type {any} */ (error).title;
+    } finally {
+      isAsking.value = false;
+    }
+  };
+  return html`
+    ${draw(pages)}
+    ${problem.value && html`<p class="notice" role="status">${problem.value}</p>`}
+    ${next && html`<button type="button" id="more" disabled=${isAsking.value} onClick=${more}>More ${what}</button>`}
+    ${kept.value.length > 0 && newest !== pages[0] && html` <button type="button" id="newest" onClick=${() => { kept.value = []; }}>Show the newest again</button>`}`;
+}
+
+/** What a list of pages belongs to: with another place or other parameters it begins anew. @param {Record<string, string | number>} params */
+export const pagesKey = (params) => JSON.stringify([{ ...place.value, more: "" }, params]);
