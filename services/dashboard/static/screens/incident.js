@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { allOf, aroundOf, figureText, historyLines, historyOf, hitOf, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
-import { localText, momentText } from "../core/place/ranges.js";
+import { momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Act, Form } from "../parts/forms.js";
@@ -68,9 +68,8 @@ function Drawn({ story, done }) {
 /** Views that finished in the slice while it lasted, and those of them that were hit. @param {{incident: any}} props */
 function Views({ incident }) {
   const { event } = incident;
-  const { tz } = place.value;
   const to_ms = incident.closed_ms ?? now_ms.value - (now_ms.value % 60_000);
-  const where = { ...place.value, customer: incident.customer, range: "", from: localText(incident.opened_ms - 60_000, tz), to: localText(Math.max(to_ms, incident.opened_ms) + 60_000, tz), filters: filtersOf(event.slices[0]?.slice ?? {}) };
+  const where = { ...place.value, customer: incident.customer, range: "", from: String(incident.opened_ms - 60_000), to: String(Math.max(to_ms, incident.opened_ms) + 60_000), filters: filtersOf(event.slices[0]?.slice ?? {}) };
   const found = useFetched(`incident views ${incident.id} ${where.filters}`, () => addressFor("/v1/overall", where, { metrics: "views,playback_failures" }), 0, to_ms);
   const figures = found.data?.metrics;
   const { customer, range, from, to, filters } = where;
@@ -136,11 +135,10 @@ function Suspects({ incident }) {
 
 /** @param {{incident: any, slice: Record<string, string>}} props */
 function Around({ incident, slice }) {
-  const { tz } = place.value;
   const { from_ms, to_ms } = aroundOf(incident, now_ms.value);
   // What was rejected is no view.
   if (metricOf(incident.event.metric).dimensions) return html`<${Link} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
-  const to = { screen: "explore", customer: incident.customer, range: "", from: localText(from_ms, tz), to: localText(to_ms, tz), filters: filtersOf(slice), more: { metrics: viewMetricOf(incident.event.metric) } };
+  const to = { screen: "explore", customer: incident.customer, range: "", from: String(from_ms), to: String(to_ms), filters: filtersOf(slice), more: { metrics: viewMetricOf(incident.event.metric) } };
   return html`<${Link} to=${to}>Explore its views<//>`;
 }
 
