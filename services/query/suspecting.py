@@ -17,7 +17,7 @@ from services.query.core.suspects import answer as answers
 from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
-from services.query.core.suspects.question import SuspectsQuestion
+from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
 from shared.statistics.suspects.search import searched
@@ -77,28 +77,29 @@ class Suspecting:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
             samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
-            found = await until_over(_searched, question, *samples)
-            judged = await self._judged(question, reads, samples, found)
+            # What all views do not confirm takes no other's place.
+            limit = SUSPECTS_MAX if _is_sample(samples) else question.limit
+            found = await until_over(_searched, question, limit, *samples)
+            outcome = await self._judged(question, reads, samples, found)
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
-        return answers.composed(question, judged, read, about_views(question.now, reads[0]))
+        return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
 
     async def _judged(
         self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
-    ) -> answers.Judged:
+    ) -> answers.Outcome:
         """What was found, and of a sample what is so by all views."""
-        every = range(len(found.found))
         # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
-        if not (question.measured.is_count and any(sample.is_part for sample in samples)):
-            found = Searched(found.found, [])
-            return answers.Judged(found, every, await self._figures_of_both(question, reads, samples, found))
-        rows = await self._figures_of_both(question, reads, samples, found)
-        places = answers.confirmed_places(question, found, rows)
-        if {*every} <= {*places}:
-            return answers.Judged(found, places, rows)
-        # The views of what is none are no longer left out of others: those are counted once more.
-        found = Searched([found.listed[place] for place in places], [])
-        rows = await self._figures_of_both(question, reads, samples, found)
-        return answers.Judged(found, range(len(places)), rows)
+        if not (question.measured.is_count and _is_sample(samples)):
+            found = Searched(found.found[: question.limit], [])
+            rows = await self._figures_of_both(question, reads, samples, found)
+            return answers.Outcome(found, range(len(found.found)), rows)
+        while True:
+            rows = await self._figures_of_both(question, reads, samples, found)
+            places = answers.confirmed_places(question, found, rows)
+            if {*range(len(found.found))} <= {*places}:
+                return answers.Outcome(found, places[: question.limit], rows)
+            # Views of what is no suspect are no longer left out of those after it, which are counted again.
+            found = Searched([found.listed[place] for place in places], [])
 
     async def _figures_of_both(
         self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
@@ -202,9 +203,13 @@ def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question
     return list(zip((question.now, question.usual), reads, strict=True))
 
 
-def _searched(question: SuspectsQuestion, now: Sample, usual: Sample) -> Searched:
+def _is_sample(samples: Sequence[Sample]) -> bool:
+    return any(sample.is_part for sample in samples)
+
+
+def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    return searched(beside_rest(found) if question.against == "rest" else found, limit=question.limit)
+    return searched(beside_rest(found) if question.against == "rest" else found, limit=limit)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:

@@ -15,6 +15,8 @@ from shared.statistics.suspects.counts import Floats
 
 #: How many events the usual rate of a cohort is worth before any is seen, at least and at most: rates differ by 70 %, or by 22 %.
 PRIOR_EVENTS: Final = (2.0, 50.0)
+#: So much less likely than what is seen makes a prior rate unbelievable, nats.
+_DENIED_NATS: Final = 3.0
 #: Fewer events now are no incident.
 EVENTS_MIN: Final = 3.0
 #: A cohort that is all there is has no rest: less of the exposure than this is rounding.
@@ -74,19 +76,24 @@ class Evidence:
     #: How much more than the rest it is multiplied.
     factor: Floats
 
+    @property
+    def gains(self) -> tuple[Floats, Floats]:
+        """The gain of all, and of those alone that can be suspects: in others an incident shows, diluted."""
+        return self.gain, np.where(self.beyond > -np.inf, self.gain, 0.0)
+
 
 def evidence(of: Quad, total: Quad, prior_rate: Floats, apart: Apart = OVER_TIME) -> Evidence:
     """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured."""
-    prior_events = apart.prior_events
     rest = Quad(*(np.maximum(part, 0.0) for part in (total - of).parts))
+    prior_events = believed(of.usual_events, of.usual_exposure * prior_rate, apart.prior_events)
     usual = of.usual_events + prior_events
     base = of.usual_exposure + prior_events / prior_rate
     # The rest likewise: where it never has events, that it has none now says something.
     overall = (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1.0)
     rest = replace(
         rest,
-        usual_events=rest.usual_events + prior_events,
-        usual_exposure=rest.usual_exposure + prior_events / overall,
+        usual_events=rest.usual_events + apart.prior_events,
+        usual_exposure=rest.usual_exposure + apart.prior_events / overall,
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         common = _common_factor(of, rest, usual, base)
@@ -113,11 +120,23 @@ def evidence(of: Quad, total: Quad, prior_rate: Floats, apart: Apart = OVER_TIME
     return Evidence(np.where(counts, gain, 0.0), np.where(is_apart, beyond, -np.inf), excess, factor)
 
 
+def believed(events: Floats, expected: Floats, prior_events: float) -> Floats:
+    """How many events the prior rate is worth, where it expects so many and there are so many.
+
+    It is worth the least where more are seen than it can explain: what always fails is not drawn towards the others.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        against = _times_log(events, events / np.maximum(expected, 1e-12)) - (events - expected)
+    is_denied = (events > expected) & (against > _DENIED_NATS)
+    return np.where(is_denied, min(prior_events, PRIOR_EVENTS[0]), prior_events)
+
+
 def in_clumps(factor: Floats, clumping: float) -> Floats:
     """By how much less events say that come in clumps than single ones do, where there are `factor` times as many as expected.
 
-    That of a compound Poisson count of ones and twos, whose variance is `clumping` times its mean: its rate of large deviations
-    (Cramér, 1938) beside Poisson's. It goes from `clumping` near 1 to 2: what is far off is so mostly by twos.
+    The rate of large deviations (Cramér, 1938) of a Poisson count, divided by that of a compound Poisson count of ones and twos
+    whose variance is `clumping` times its mean. Near a factor of 1 it is `clumping`, far from it 2: large counts are mostly made
+    of twos. From a clumping of 2 on it is `clumping`.
     """
     twos = min(1.0, max(0.0, clumping - 1) / max(3 - clumping, 1e-9))
     if not 0 < twos < 1:

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import Counts, Floats, Side
+from shared.statistics.suspects.likelihood import believed
 
 #: How often each dimension is fitted. Dimensions depend on each other, so one round is not enough.
 _ROUNDS: Final = 4
@@ -35,17 +36,22 @@ def without_mix(counts: Counts) -> Counts:
     for _ in range(_ROUNDS):
         for place, (codes, card) in enumerate(zip(usual.codes, cards, strict=True)):
             fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
-            prior = _prior(events[place], fitted, factors[place])
+            prior = _prior(events[place], fitted / factors[place])
+            plain = fitted / factors[place]
+            drawn = believed(events[place], plain, prior)
             # The factor as a whole is drawn towards 1, not the change of this round.
-            wanted = (events[place] + prior) / (fitted / factors[place] + prior)
+            wanted = (events[place] + drawn) / (plain + drawn)
             expected *= (wanted / factors[place])[codes]
             factors[place] = wanted
-    return replace(counts, now=_weighted(counts.now, factors), usual=_weighted(usual, factors))
+    largest = max(float(side.events.max(initial=0.0)) for side in (counts.now, usual))
+    now, usual = (_weighted(side, factors) for side in (counts.now, usual))
+    return replace(
+        counts, now=_bounded(now, counts.now, overall, largest), usual=_bounded(usual, counts.usual, overall, largest)
+    )
 
 
-def _prior(events: Floats, fitted: Floats, factors: Floats) -> float:
-    """1 / CV² of the factors beyond chance, events."""
-    plain = fitted / factors
+def _prior(events: Floats, plain: Floats) -> float:
+    """1 / CV² of the factors beyond chance, events. `plain` is what is expected of each value without its factor."""
     excess = float((np.square(events - plain) - plain).sum())
     least, most = _PRIOR_EVENTS
     return min(most, max(least, float(np.square(plain).sum()) / excess)) if excess > 0 else most
@@ -56,3 +62,12 @@ def _weighted(side: Side, factors: list[Floats]) -> Side:
     for codes, of_values in zip(side.codes, factors, strict=True):
         exposure *= of_values[codes]
     return replace(side, exposure=exposure)
+
+
+def _bounded(mixed: Side, side: Side, overall: float, largest: float) -> Side:
+    """Of a row no more is expected than there can be: values that were never seen together have no product that was.
+
+    A row of counts has at most an event for its exposure, one of sums the largest that is seen.
+    """
+    most = side.exposure / overall if largest <= 1 else np.maximum(side.exposure, largest / overall)
+    return replace(mixed, exposure=np.minimum(mixed.exposure, most))

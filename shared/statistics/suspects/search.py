@@ -7,7 +7,7 @@ shows in them, however diluted.
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -80,15 +80,15 @@ def searched(counts: Counts, *, limit: int = 5) -> Searched:
     """As `suspects`, and what is near the line when those are left out."""
     search = _Search(counts)
     found: list[Suspect] = []
-    while True:
+    while len(found) < limit:
         candidates = [one for one in search.candidates() if one.beyond > NEAR]
         above = [one for one in candidates if one.beyond > LINE]
-        if len(found) == limit or not above:
-            near = [] if len(found) == limit else _first_of_same(candidates)[:NEAR_MAX]
-            return Searched(found, [search.named(one) for one in near])
+        if not above:
+            return Searched(found, [search.named(one) for one in _first_of_same(candidates)[:NEAR_MAX]])
         best = search.without_old(max(above, key=lambda one: one.score))
         found.append(search.named(best))
         search.take_cohort(best.cohort)
+    return Searched(found, [])
 
 
 def _first_of_same(candidates: Iterable[_Candidate]) -> list[_Candidate]:
@@ -141,27 +141,18 @@ class _Search:
         rows = [side.of(best.cohort) for side in self._sides]
         within = {place for place, _ in best.cohort}
         whole = Quad(*(np.array([part]) for part in best.quad))
+        prior = np.array([max(float(self._rates[place][code]) for place, code in best.cohort)])
         for place in set(range(len(self._cards))) - within:
-            table = self._table((place,), rows)
-            value = self._tables[(place,)]
-            is_new = value.usual_exposure * self._total.exposure < _NEW * value.exposure * self._total.usual_exposure
+            table, of_all = self._table((place,), rows), self._tables[(place,)]
+            is_new = of_all.usual_exposure * self._total.exposure < _NEW * of_all.exposure * self._total.usual_exposure
             codes = np.flatnonzero(is_new & (table.events >= EVENTS_MIN))
             for code in codes[codes != OTHER]:
-                prior = np.array([max(float(self._rates[where][value]) for where, value in best.cohort)])
-                part = table[np.array([code])]
-                rest = evidence(whole - part, self._total, prior, self._apart)
-                own = evidence(value[np.array([code])], self._total, prior, self._apart)
-                if rest.beyond[0] <= LINE and own.factor[0] > self._apart.factor_min:
-                    alone: Cohort = ((place, int(code)),)
-                    quad = tuple(float(one[code]) for one in value.parts)
-                    return replace(
-                        best,
-                        cohort=alone,
-                        quad=(quad[0], quad[1], quad[2], quad[3]),
-                        excess=float(own.excess[0]),
-                        factor=float(own.factor[0]),
-                        cost=self._costs[place],
-                    )
+                only = np.array([code])
+                rest = evidence(whole - table[only], self._total, prior, self._apart)
+                own = evidence(of_all[only], self._total, prior, self._apart)
+                alone = self._candidate(((place, int(code)),), of_all[only], own, 0, float(prior[0]))
+                if float(rest.beyond[0]) - best.cost <= LINE and alone.beyond > LINE:
+                    return alone
         return best
 
     def take_cohort(self, cohort: Cohort) -> None:
@@ -186,7 +177,6 @@ class _Search:
             exposure[1],
             one.excess * event,
             one.factor,
-            one.score,
             one.beyond,
             Basis(one.prior_rate, self._apart, one.cost, event, self._mix_of(rows), self._mix),
         )
@@ -228,7 +218,7 @@ class _Search:
             prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
         quad = table[codes]
         found = evidence(quad, self._total, prior, self._apart)
-        for number in _best(found.gain, _KEPT_OF_PAIR):
+        for number in _best(found, _KEPT_OF_PAIR):
             cohort = tuple((dim, int(place[number])) for dim, place in zip(dims, places, strict=True))
             yield self._candidate(cohort, quad, found, number, float(prior[number]))
 
@@ -242,7 +232,7 @@ class _Search:
         found = evidence(quad, self._total, prior, self._apart)
         places = np.concatenate([one.places for one in extensions])
         numbers = np.repeat(np.arange(len(extensions)), [one.places.size for one in extensions])
-        for number in _best_of_each(found.gain, numbers * len(self._cards) + self._dimension[places], _KEPT):
+        for number in _best_of_each(found, numbers * len(self._cards) + self._dimension[places], _KEPT):
             place = self._dimension[places[number]]
             added = (int(place), int(places[number] - self._starts[place]))
             cohort = tuple(sorted((*extensions[numbers[number]].cohort, added)))
@@ -275,18 +265,20 @@ class _Search:
         )
 
 
-def _best(gain: Floats, most: int) -> list[int]:
-    """The places of the greatest gains, the greatest first; those without any are none."""
-    if not np.any(gain > 0):
-        return []
-    return [int(number) for number in np.argsort(-gain, kind="stable")[:most] if gain[number] > 0]
+def _best(found: Evidence, most: int) -> list[int]:
+    """The places of the greatest gains, and of the greatest among those that are apart; a gain of zero is none."""
+    return sorted(
+        {int(place) for gain in found.gains for place in np.argsort(-gain, kind="stable")[:most] if gain[place] > 0}
+    )
 
 
-def _best_of_each(gain: Floats, groups: Indices, most: int) -> Indices:
-    """The places of the greatest gains of each group, the greatest first; a gain of zero is none."""
-    order = np.lexsort((-gain, groups))
-    sorted_groups = groups[order]
-    is_first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]]) if order.size else np.zeros(0, bool)
-    rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
-    found: Indices = order[(rank < most) & (gain[order] > 0)]
-    return found
+def _best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
+    """The same of each group."""
+    chosen = np.zeros(groups.size, bool)
+    for gain in found.gains:
+        order = np.lexsort((-gain, groups))
+        sorted_groups = groups[order]
+        is_first = np.concatenate([np.ones(1, bool), sorted_groups[1:] != sorted_groups[:-1]])[: order.size]
+        rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+        chosen[order[(rank < most) & (gain[order] > 0)]] = True
+    return np.flatnonzero(chosen)

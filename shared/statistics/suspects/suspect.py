@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import Value
-from shared.statistics.suspects.likelihood import Apart, Evidence, Quad, evidence
+from shared.statistics.suspects.likelihood import Apart, Quad, evidence
 
 #: By how much the evidence must be beyond natural change and the cost of the description, nats.
 LINE: Final = 3.0
@@ -42,10 +42,8 @@ class Suspect:
     excess: float
     #: How many times more than the rest it changed.
     factor: float
-    #: By how much its evidence is above the costs of its description, nats.
+    #: By how much its evidence is beyond chance, natural change and the costs of its description, nats.
     surprise: float
-    #: The same beyond what changes by itself.
-    beyond: float
     basis: Basis
 
 
@@ -62,30 +60,52 @@ class Searched:
         return [*self.found, *self.near]
 
 
-def confirmed(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[int]:
-    """Which cohorts of a sample are suspects by the counts of all views: places in `found`, then in `near` after them.
+@dataclass(frozen=True)
+class Judged:
+    """What counts say of a cohort."""
 
-    `quads` has the counts of each, without the views of those found before it, and `total` those of all views. At most one of
-    `near` is a suspect, the best: the others may have views in common with it.
-    """
-    judged: list[float] = []
-    for one, quad in zip(searched.listed, quads, strict=True):
-        of = _evidence(one.basis, quad, total)
-        is_above = float(of.beyond) - one.basis.cost > LINE
-        judged.append(float(of.gain) - one.basis.cost if is_above else -np.inf)
-    kept = [place for place in range(len(searched.found)) if judged[place] > -np.inf]
-    near = max(range(len(searched.found), len(judged)), key=lambda place: judged[place], default=None)
-    return kept if near is None or judged[near] == -np.inf else [*kept, near]
+    #: By what it is ranked, nats.
+    score: float
+    #: As those of `Suspect`.
+    surprise: float
+    excess: float
+    factor: float
 
-
-def surprise_of(basis: Basis, of: Quad, total: Quad) -> float:
-    """`Suspect.surprise` by these counts."""
-    return float(_evidence(basis, of, total).gain) - basis.cost
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is above the line."""
+        return self.surprise > LINE
 
 
-def _evidence(basis: Basis, of: Quad, total: Quad) -> Evidence:
+def judged(basis: Basis, of: Quad, total: Quad) -> Judged:
+    """What these counts say, in the terms of a search. `total` has no views of suspects before it."""
     own, whole = (
         Quad(one.events / basis.event, one.exposure * now, one.usual_events / basis.event, one.usual_exposure * usual)
         for one, (now, usual) in ((of, basis.mix), (total, basis.mix_of_all))
     )
-    return evidence(own, whole, np.asarray(basis.prior_rate), basis.apart)
+    found = evidence(own, whole, np.asarray(basis.prior_rate), basis.apart)
+    return Judged(
+        float(found.gain) - basis.cost,
+        float(found.beyond) - basis.cost,
+        float(found.excess) * basis.event,
+        float(found.factor),
+    )
+
+
+def confirmed(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[int]:
+    """Which cohorts of a sample are suspects by the counts of all views: places in `searched.listed`.
+
+    `quads` has the counts of each, without the views of those found before it, and `total` those of all views. At most one of
+    those near the line is a suspect, the best: the others may have views in common with it.
+    """
+    kept: list[int] = []
+    for place, one in enumerate(searched.found):
+        if judged(one.basis, quads[place], total).is_suspect:
+            kept.append(place)
+        total -= quads[place]
+    near = {
+        place: found
+        for place, one in enumerate(searched.near, len(searched.found))
+        if (found := judged(one.basis, quads[place], total)).is_suspect
+    }
+    return [*kept, *([max(near, key=lambda place: near[place].score)] if near else [])]

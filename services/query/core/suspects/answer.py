@@ -13,8 +13,8 @@ from services.query.core.suspects.measured import Measured
 from services.query.core.suspects.question import Against, SuspectsQuestion
 from shared.schemas.live import UNKNOWN
 from shared.statistics.suspects.counts import KNOWN
-from shared.statistics.suspects.likelihood import Quad, evidence
-from shared.statistics.suspects.suspect import Searched, confirmed, surprise_of
+from shared.statistics.suspects.likelihood import Quad
+from shared.statistics.suspects.suspect import Searched, confirmed, judged
 from shared.statistics.suspects.suspect import Suspect as Found
 
 Row = Mapping[str, Any]
@@ -45,7 +45,7 @@ class Suspect(msgspec.Struct, frozen=True):
     excess: float
     #: How many times more than the rest it changed; against the rest, how many times worse it is.
     factor: float
-    #: How much better it explains the change than chance does, its description's length allowed for: nats.
+    #: By how much its evidence is beyond chance, natural change and the cost of its description: nats.
     surprise: float
 
 
@@ -75,7 +75,7 @@ class Suspects(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Outcome:
     """What was found, and which places in `searched.listed` are suspects. `rows`: `statements.figures` of all that is listed."""
 
     searched: Searched
@@ -99,12 +99,11 @@ def confirmed_places(question: SuspectsQuestion, searched: Searched, rows: Rows)
     return confirmed(searched, quads, _quad(question, rows, ""))
 
 
-def composed(question: SuspectsQuestion, judged: Judged, read: Looked, about: About) -> Suspects:
+def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: About) -> Suspects:
     """The answer. The question says what was held against what."""
     assert question.against is not None
     measured = question.measured
-    selecting, cohorts, rows = filters_of(judged.searched), judged.searched.listed, judged.rows
-    listed = [_suspect(question, cohorts[place], selecting[place], place, rows) for place in judged.places]
+    listed = [_suspect(question, outcome, place) for place in outcome.places]
     return Suspects(
         about=about,
         baseline=Span(question.usual.range.from_ms, question.usual.range.to_ms),
@@ -113,28 +112,35 @@ def composed(question: SuspectsQuestion, judged: Judged, read: Looked, about: Ab
         title=measured.title,
         unit=measured.unit,
         dimensions=[one.name for one in question.now.by],
-        figure=_figure(measured, rows[0], ""),
-        usual=_figure(measured, rows[1], ""),
+        figure=_figure(measured, outcome.rows[0], ""),
+        usual=_figure(measured, outcome.rows[1], ""),
         read=read,
         suspects=sorted(listed, key=lambda one: -one.excess),
     )
 
 
-def _suspect(question: SuspectsQuestion, one: Found, selecting: Filter, number: int, rows: Rows) -> Suspect:
-    measured, (now, usual) = question.measured, rows
-    place = f"_{number}"
-    of, total = _quad(question, rows, place), _quad(question, rows, "")
-    exact = evidence(of, total, (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1))
+def _suspect(question: SuspectsQuestion, outcome: Outcome, place: int) -> Suspect:
+    measured, rows, one, suffix = question.measured, outcome.rows, outcome.searched.listed[place], f"_{place}"
+    total = _quad(question, rows, "")
+    for before in outcome.places:
+        if before < place:
+            total -= _quad(question, rows, f"_{before}")
+    of = _quad(question, rows, suffix)
+    found = judged(one.basis, of, total)
+    excess, factor, surprise = found.excess, found.factor, found.surprise
+    if not measured.is_count:
+        # The search cuts the largest values of a sum, figures do not: its own judgement is carried over to all events.
+        excess, factor, surprise = one.excess / one.events * float(of.events), one.factor, one.surprise
     return Suspect(
         conditions=[SuspectCondition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
-        filter=selecting,
-        figure=_figure(measured, now, place),
-        usual=_figure(measured, usual, place),
-        rest=_rest(measured, now, place),
-        rest_usual=_rest(measured, usual, place),
-        excess=float(exact.excess),
-        factor=float(exact.factor),
-        surprise=surprise_of(one.basis, of, total),
+        filter=filters_of(outcome.searched)[place],
+        figure=_figure(measured, rows[0], suffix),
+        usual=_figure(measured, rows[1], suffix),
+        rest=_rest(measured, rows[0], suffix),
+        rest_usual=_rest(measured, rows[1], suffix),
+        excess=excess,
+        factor=factor,
+        surprise=surprise,
     )
 
 

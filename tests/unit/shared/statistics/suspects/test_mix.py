@@ -60,3 +60,38 @@ def test_without_usual_events_nothing_is_known() -> None:
     counts = coded(columns, columns, (np.ones(100), np.ones(100)), (np.zeros(100), np.ones(100)))
 
     assert without_mix(counts) is counts
+
+
+def test_of_a_view_no_more_is_expected_than_there_can_be() -> None:
+    """Six values that each always fail were never seen together: their product is no expectation."""
+    names = [f"d{number}" for number in range(6)]
+    usual: dict[str, list[str | None]] = {name: ["good"] * 40_000 for name in names}
+    events = np.zeros(40_000)
+    for place, name in enumerate(names):
+        rows = slice(200 * place, 200 * place + 200)
+        usual[name][rows] = ["bad"] * 200
+        events[rows] = 1.0
+    events[30_000:30_400] = 1.0
+    now: dict[str, list[str | None]] = {name: [*usual[name], "bad"] for name in names}
+    bad = np.append(events, 1.0)
+    counts = coded(now, usual, (bad, np.ones(40_001)), (events, np.ones(40_000)))
+    overall = events.mean()
+
+    mixed = without_mix(counts)
+
+    assert mixed.now.exposure[-1] * overall == pytest.approx(1)
+    assert mixed.now.exposure.sum() * overall == pytest.approx(bad.sum(), rel=0.1)
+
+
+def test_of_a_long_view_no_larger_sum_is_expected_than_is_seen() -> None:
+    """A title whose views of a second wait for 20 s, and one of them that is watched for hours."""
+    chance = np.random.default_rng(2)
+    titles: dict[str, list[str | None]] = {"title": ["calm"] * 5_000 + ["stalls"] * 100, "cdn": ["own", "edge"] * 2_550}
+    waited = np.append(np.where(chance.random(5_000) < 0.1, 3_000.0, 0.0), np.full(100, 20_000.0))
+    watched = np.append(np.full(5_000, 600_000.0), np.full(100, 1_000.0))
+    long = np.append(watched[:-1], 4 * 3_600_000.0)
+    counts = coded(titles, titles, (waited, long), (waited, watched), event=5_000.0)
+    overall = waited.sum() / watched.sum()
+
+    assert without_mix(counts).now.exposure[-1] * overall <= 20_000.0 * 1.01 or long[-1] * overall > 20_000
+    assert without_mix(counts).now.exposure[-1] <= max(long[-1], 20_000.0 / overall)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from shared.statistics.suspects.counts import VALUES_MAX, Cell, Counts, Floats, beside_rest, clump, coded, of_cells
-from shared.statistics.suspects.search import suspects
-from shared.statistics.suspects.suspect import Suspect
+from shared.statistics.suspects.search import NEAR, NEAR_MAX, searched, suspects
+from shared.statistics.suspects.suspect import LINE, Suspect
 
 Columns = dict[str, list[str | None]]
 #: Whether each view is in the cohort that is worse.
@@ -267,3 +267,53 @@ def test_what_never_happened_before_is_a_suspect_where_it_happens() -> None:
     now = Range(now.columns, (worse & (np.arange(20_000) % 4 == 0)).astype(float))
 
     assert named(suspects(counted(now, Range(USUAL.columns, np.zeros(30_000))))) == [{"cdn": "own", "country": "DE"}]
+
+
+@pytest.mark.parametrize(("usual", "now"), [(20, 6), (50, 16), (200, 66)])
+def test_what_always_fails_is_no_suspect(usual: int, now: int) -> None:
+    """A title that never plays is as it was, however good all others are."""
+    named_at_all = 0
+    for seed in range(6):
+        sides = []
+        for views, failing, at in ((10_000, now, 40 + seed), (30_000, usual, 60 + seed)):
+            made = traffic(at, views, 0.02)
+            titles: list[str | None] = [f"title {number % 30}" for number in range(views)]
+            titles[:failing] = ["broken"] * failing
+            sides.append(Range({**made.columns, "title": titles}, np.append(np.ones(failing), made.events[failing:])))
+        named_at_all += any(one.get("title") == "broken" for one in named(suspects(counted(*sides))))
+    assert named_at_all == 0
+
+
+def test_cohorts_that_are_a_little_worse_leave_room_for_one_that_is_a_suspect() -> None:
+    """Many wide ones have more evidence each than the narrow one, and none of them changed enough."""
+    chance = np.random.default_rng(14)
+
+    def of(views: int, is_now: bool) -> Range:
+        # Twelve large networks, and sixty small ones.
+        networks: list[str | None] = [
+            f"network {int(12 * one / 0.4) if one < 0.4 else 12 + int(60 * (one - 0.4) / 0.6)}"
+            for one in chance.random(views)
+        ]
+        small = chance.random(views) < 0.004
+        networks = ["worse" if one else network for one, network in zip(small, networks, strict=True)]
+        numbers = np.array([99 if name == "worse" else int(str(name).split()[1]) for name in networks])
+        rates = np.where(
+            numbers == 99, 0.05 * (2.9 if is_now else 1), 0.05 * np.where(is_now & (numbers < 12), 1.22, 1)
+        )
+        return Range({"asn": networks, "cdn": ["own"] * views}, (chance.random(views) < rates).astype(float))
+
+    assert {"asn": "worse"} in named(suspects(counted(of(300_000, True), of(400_000, False))))
+
+
+def test_a_search_ends_when_it_has_as_many_as_are_wanted() -> None:
+    def worse(columns: Columns, number: int) -> bool:
+        return is_of(cdn="own")(columns, number) or is_of(asn="3215")(columns, number)
+
+    counts = counted(traffic(6, 30_000, 0.02, 6, worse), USUAL)
+    one, both = searched(counts, limit=1), searched(counts)
+
+    assert (len(one.found), one.near) == (1, [])
+    assert len(both.found) == 2
+    assert all(found.surprise > LINE for found in both.found)
+    assert all(NEAR < near.surprise <= LINE for near in both.near)
+    assert len(both.near) <= NEAR_MAX

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from shared.statistics.suspects.likelihood import OVER_TIME, Quad
-from shared.statistics.suspects.suspect import Basis, Searched, Suspect, confirmed, surprise_of
+from shared.statistics.suspects.suspect import LINE, Basis, Searched, Suspect, confirmed, judged
 
 BASIS = Basis(0.03, OVER_TIME, cost=10.0, event=1.0, mix=(1.0, 1.0), mix_of_all=(1.0, 1.0))
 
@@ -19,7 +20,7 @@ WORSE, WORST, CALM = quad(600, 10_000, 900, 30_000), quad(1_200, 10_000, 900, 30
 
 
 def a_suspect(cdn: str, basis: Basis = BASIS) -> Suspect:
-    return Suspect((("cdn", cdn),), 1, 1, 1, 1, 1, 1.0, 1.0, 1.0, basis)
+    return Suspect((("cdn", cdn),), 1, 1, 1, 1, 1, 1.0, 1.0, basis)
 
 
 def searched(found: str, near: str) -> Searched:
@@ -48,4 +49,28 @@ def test_it_is_judged_in_the_terms_of_the_search() -> None:
     ]
     for basis in others:
         assert confirmed(Searched([a_suspect("a", basis)], []), [WORSE], TOTAL) == []
-        assert surprise_of(basis, WORSE, TOTAL) < surprise_of(BASIS, WORSE, TOTAL)
+        assert judged(basis, WORSE, TOTAL).surprise < judged(BASIS, WORSE, TOTAL).surprise
+
+
+def test_views_of_a_suspect_are_no_rest_of_those_after_it() -> None:
+    """A large incident would hide a small one: beside all views the small one did not become worse."""
+    large, small = quad(60_000, 300_000, 9_000, 900_000), WORSE
+    total = quad(90_000, 1_000_000, 90_000, 3_000_000)
+
+    assert not judged(BASIS, small, total).is_suspect
+    assert confirmed(searched("ab", ""), [large, small], total) == [0, 1]
+    assert confirmed(searched("a", "b"), [large, small], total) == [0, 1]
+
+
+def test_what_is_said_of_a_suspect_is_in_the_metrics_unit() -> None:
+    of_counts = judged(BASIS, WORSE, TOTAL)
+    scaled = [
+        quad(*(float(one) * by for one, by in zip(of.parts, (50, 1, 50, 1), strict=True))) for of in (WORSE, TOTAL)
+    ]
+    of_sums = judged(replace(BASIS, event=50.0), *scaled)
+
+    assert of_counts.surprise > LINE
+    assert of_counts.excess == pytest.approx(300, rel=0.05)
+    assert of_counts.factor == pytest.approx(2, rel=0.05)
+    assert (of_sums.surprise, of_sums.factor) == pytest.approx((of_counts.surprise, of_counts.factor))
+    assert of_sums.excess == pytest.approx(50 * of_counts.excess)

@@ -1,0 +1,28 @@
+"""How many views of a range are searched, and that a sample has the rates of all."""
+
+import numpy as np
+import pytest
+
+from shared.statistics.suspects.sampling import ALL, sampling
+
+
+def test_views_with_events_are_kept_longest() -> None:
+    assert sampling(1_000, 900, bad_max=1_000, good_max=2_000) == ALL
+    few = sampling(10_000, 900, bad_max=1_000, good_max=2_000)
+    many = sampling(10_000, 4_500, bad_max=1_000, good_max=2_000)
+
+    assert (few.bad_of, few.good_of) == (1, 5)
+    assert (many.bad_of, many.good_of) == (5, 5)
+
+
+@pytest.mark.parametrize("bad", [1_000, 60_000])
+def test_a_sample_has_the_rate_of_all_views(bad: int) -> None:
+    views = 400_000
+    events = (np.arange(views) < bad).astype(float)
+    how = sampling(views, bad, bad_max=20_000, good_max=50_000)
+    number = np.random.default_rng(1).integers(0, 1 << 30, views)
+    chosen = number % np.where(events > 0, how.bad_of, how.good_of) == 0
+
+    exposure = how.exposure(events[chosen], np.ones(int(chosen.sum())))
+
+    assert events[chosen].sum() / exposure.sum() == pytest.approx(bad / views, rel=0.02)
