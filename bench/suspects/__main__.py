@@ -18,10 +18,11 @@ from bench.report.results import Compared, Part, keep, table
 from bench.suspects import peers
 from bench.suspects.incidents import DETECTABLE_NATS, SHARES, STRENGTHS, Case, case
 from bench.suspects.world import DIMENSIONS, World, counted
+from services.query.core.suspects.question import SUSPECTS_MAX
 from shared.statistics.suspects.counts import Counts
 from shared.statistics.suspects.likelihood import Quad
 from shared.statistics.suspects.search import searched
-from shared.statistics.suspects.suspect import Searched, Suspect, confirmed
+from shared.statistics.suspects.suspect import Searched, Suspect, confirmed, judged
 
 WORLDS: Final = 10
 #: Of an hour, where none are given.
@@ -47,23 +48,27 @@ class Result:
 
 
 def ours(made: Case, counts: Counts) -> list[Cohort]:
-    """The suspects as `/v1/suspects` ranks them: by excess. Those of a sample are confirmed by all views."""
-    found = searched(counts)
-    listed = found.found
-    if counts.now.events.size + counts.usual.events.size < made.now.events.size + made.usual.events.size:
+    """The suspects as `/v1/suspects` has them: those of a sample are confirmed by all views, and all are ranked by excess."""
+    searched_views = counts.now.events.size + counts.usual.events.size
+    if searched_views == made.now.events.size + made.usual.events.size:
+        return [_cohort(one) for one in sorted(searched(counts).found, key=lambda one: -one.excess)]
+    found = searched(counts, limit=SUSPECTS_MAX)
+    while True:
         quads, total = counted_in_all(made, found)
         places = confirmed(found, quads, total)
-        listed = [[*found.found, *found.near][place] for place in places]
-    return [_cohort(one) for one in sorted(listed, key=lambda one: -one.excess)]
+        if {*range(len(found.found))} <= {*places}:
+            excess = {place: judged(found.listed[place].basis, quads[place], total).excess for place in places}
+            return [_cohort(found.listed[place]) for place in sorted(places, key=lambda place: -excess[place])]
+        found = Searched([found.listed[place] for place in places], [])
 
 
 def counted_in_all(made: Case, found: Searched) -> tuple[list[Quad], Quad]:
     """The counts of each cohort in all views, without views of those found before it; and of all views."""
-    quads: list[list[float]] = [[] for _ in (*found.found, *found.near)]
+    quads: list[list[float]] = [[] for _ in found.listed]
     total: list[float] = []
     for hour in (made.now, made.usual):
         is_free = np.ones(hour.events.size, bool)
-        for number, one in enumerate((*found.found, *found.near)):
+        for number, one in enumerate(found.listed):
             is_in = is_free & np.all([hour.columns[place] == code for place, code in _cohort(one)], axis=0)
             quads[number] += [float(hour.events[is_in].sum()), float(is_in.sum())]
             if number < len(found.found):
@@ -92,14 +97,14 @@ METHODS: Final[dict[str, Callable[[Case, Counts], list[Cohort]]]] = {
 }
 
 
-def run(seed: int, *, views: int, usual: int) -> Result:
-    """One case, searched by every method; a calm hour by ours alone."""
+def run(seed: int, *, views: int, usual: int, is_alone: bool = False) -> Result:
+    """One case, searched by every method; a calm hour, and every case where `is_alone`, by ours alone."""
     is_calm = seed >= _FIRST_CALM
     made = case(World(seed % WORLDS), seed, views=views, usual_views=usual, is_calm=is_calm)
     counts = counted(made.world, made.now, made.usual, np.random.default_rng([seed, _SAMPLED]))
     places, seconds, number = {}, {}, 0
     for name, method in METHODS.items():
-        if is_calm and name != "Playhead":
+        if (is_calm or is_alone) and name != "Playhead":
             continue
         began = time.process_time()
         found = method(made, counts)
@@ -141,12 +146,13 @@ def main() -> int:
         "--first", type=int, default=0, help="seed of the first case: 0 has the figures, others are to develop"
     )
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--alone", action="store_true", help="without the methods of others")
     parser.add_argument("--misses", action="store_true", help="print what was not named first")
     given = parser.parse_args()
     seeds = [given.first + number for number in range(given.incidents)]
     seeds += [_FIRST_CALM + given.first + number for number in range(given.calm)]
     with ProcessPoolExecutor(given.processes) as pool:
-        results = list(pool.map(partial(run, views=given.views, usual=given.usual), seeds))
+        results = list(pool.map(partial(run, views=given.views, usual=given.usual, is_alone=given.alone), seeds))
     incidents, calm = results[: given.incidents], results[given.incidents :]
     if given.misses:
         for one in incidents:
@@ -157,7 +163,7 @@ def main() -> int:
             if one.suspects:
                 print(f"{one.seed}: {one.suspects} suspects in a calm hour")
     part = _part(incidents, calm, given)
-    if given.first == 0:
+    if given.first == 0 and given.usual == 3 * given.views:
         keep(part)
     print("\n".join([*table([part]), "", *part.lines]))
     return 0
@@ -186,13 +192,14 @@ def _part(incidents: Sequence[Result], calm: Sequence[Result], given: argparse.N
             f" {len(incidents) - len(detectable)} incidents are not detectable by anybody: their expected log likelihood ratio"
             f" is below {DETECTABLE_NATS} nats, or a wider cohort explains as much. `bench/suspects/incidents.py` decides it"
             " before anything is searched. Methods search what the service does: a sample of views, and Playhead's cohorts are"
-            " counted in all views, which is in its CPU time."
+            " counted in all views, which is in its CPU time. Rates of values multiply in these worlds, but for pairs; there are"
+            " no sums, and one incident at a time: the tests of the search have other traffic."
         ),
         "",
         "| method | first | first three | first, detectable | first three, detectable | CPU a search |",
         "|---|---|---|---|---|---|",
     ]
-    for name in METHODS:
+    for name in incidents[0].places if incidents else ():
         shares = [_share(of, name, most) for of in (incidents, detectable) for most in (1, 3)]
         cpu = sum(one.seconds[name] for one in incidents) / max(1, len(incidents))
         lines.append(f"| {name} | {' | '.join(shares)} | {cpu:.2f} s |")
@@ -205,7 +212,7 @@ def _part(incidents: Sequence[Result], calm: Sequence[Result], given: argparse.N
         title=f"Suspects of injected incidents, {given.views + given.usual:,} views",
         command=(
             f"python -m bench.suspects --incidents {given.incidents} --calm {given.calm} --views {given.views}"
-            f" --usual {given.usual}"
+            f" --usual {given.usual}{' --alone' if given.alone else ''}"
         ),
         checked="each named cohort has exactly the incident's views",
         compared=compared,

@@ -95,7 +95,7 @@ class World:
         columns = self._mix(chance, views, is_first=is_first)
         log = np.full(views, np.log(rate))
         for column, effects in zip(columns, self._effects, strict=True):
-            log += effects[column] + chance.normal(0, _RATE_CHANGES, effects.size)[column]
+            log += (effects + chance.normal(0, _RATE_CHANGES, effects.size))[column]
         for places, effects in self._pairs:
             log += effects[columns[places[0]], columns[places[1]]]
         rates = np.minimum(np.exp(log), 0.95)
@@ -108,10 +108,12 @@ class World:
             return made
 
         def chosen(shares: Floats, by: Columns) -> Columns:
-            bounds = np.cumsum(changed(shares), axis=1)
-            found: Columns = (chance.random(views)[:, None] > bounds[by]).sum(axis=1)
-            within: Columns = np.minimum(found, shares.shape[1] - 1)
-            return within
+            bounds, number = np.cumsum(changed(shares), axis=1), chance.random(views)
+            found = np.zeros(views, np.int64)
+            # Bound by bound: millions of views by all bounds at once take gigabytes.
+            for bound in bounds.T[:-1]:
+                found += number > bound[by]
+            return found
 
         asn = chance.choice(self._asn_shares.size, views, p=changed(self._asn_shares))
         country = self._country_of[asn]
@@ -135,8 +137,10 @@ def drawn(chance: np.random.Generator, hour: Hour, rates: Floats) -> Hour:
     """The hour with bad views drawn by these rates; some who fail come again at once, and fail again."""
     events = chance.random(rates.size) < rates
     again = np.flatnonzero(events & (chance.random(rates.size) < _TRIES_AGAIN))
-    order = np.concatenate([np.arange(rates.size), again])
-    return Hour(hour.columns[:, order], rates[order], events[order].astype(float))
+    columns, rates, events = (
+        np.concatenate([part, part[..., again]], axis=-1) for part in (hour.columns, rates, events)
+    )
+    return Hour(columns, rates, events.astype(float))
 
 
 def counted(world: World, now: Hour, usual: Hour, chance: np.random.Generator) -> Counts:

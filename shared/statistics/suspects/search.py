@@ -28,7 +28,7 @@ from shared.statistics.suspects.suspect import LINE, Basis, Searched, Suspect
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.
-BEAM: Final = 60
+BEAM: Final = 36
 #: Of each extension by a dimension the values that are kept.
 _KEPT: Final = 3
 _KEPT_OF_PAIR: Final = 10
