@@ -116,13 +116,14 @@ class _Search:
         self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
-        apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
-        self._apart = apart_by_themselves(apart, self._tables.values(), self._overall_rate())
+        self._plain = self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
 
     def candidates(self) -> list[_Candidate]:
         """The best cohorts of each level."""
         if self._total.events < EVENTS_MIN:
             return []
+        # A suspect that is taken makes the others vary less.
+        self._apart = apart_by_themselves(self._plain, self._tables.values(), self._overall_rate())
         self._rates = self._usual_rates()
         self._rates_in_line = np.concatenate(self._rates)
         found = [one for dims in self._tables for one in self._of_table(dims)]
