@@ -153,7 +153,7 @@ async def test_what_a_sample_leaves_near_the_line_is_a_suspect_by_all_views(inst
     assert found.suspects[0].surprise > LINE
 
 
-@pytest.mark.parametrize("bad_max", [10**6, 500])
+@pytest.mark.parametrize("bad_max", [10**6, 800])
 async def test_a_small_incident_beside_a_large_one_is_above_the_line_too(
     postgres: Server, tmp_path: Path, bad_max: int
 ) -> None:
