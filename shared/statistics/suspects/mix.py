@@ -36,18 +36,14 @@ def without_mix(counts: Counts) -> Counts:
     for _ in range(_ROUNDS):
         for place, (codes, card) in enumerate(zip(usual.codes, cards, strict=True)):
             fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
-            prior = _prior(events[place], fitted / factors[place])
             plain = fitted / factors[place]
-            drawn = believed(events[place], plain, prior)
+            drawn = believed(events[place], plain, _prior(events[place], plain))
             # The factor as a whole is drawn towards 1, not the change of this round.
             wanted = (events[place] + drawn) / (plain + drawn)
             expected *= (wanted / factors[place])[codes]
             factors[place] = wanted
-    largest = max(float(side.events.max(initial=0.0)) for side in (counts.now, usual))
-    now, usual = (_weighted(side, factors) for side in (counts.now, usual))
-    return replace(
-        counts, now=_bounded(now, counts.now, overall, largest), usual=_bounded(usual, counts.usual, overall, largest)
-    )
+    now, usual = (_bounded(_weighted(side, factors), side, counts, overall) for side in (counts.now, usual))
+    return replace(counts, now=now, usual=usual)
 
 
 def _prior(events: Floats, plain: Floats) -> float:
@@ -64,10 +60,14 @@ def _weighted(side: Side, factors: list[Floats]) -> Side:
     return replace(side, exposure=exposure)
 
 
-def _bounded(mixed: Side, side: Side, overall: float, largest: float) -> Side:
+def _bounded(mixed: Side, side: Side, counts: Counts, overall: float) -> Side:
     """Of a row no more is expected than there can be: values that were never seen together have no product that was.
 
     A row of counts has at most an event for its exposure, one of sums the largest that is seen.
     """
-    most = side.exposure / overall if largest <= 1 else np.maximum(side.exposure, largest / overall)
+    if counts.event == 1:
+        most = side.exposure / overall
+    else:
+        largest = max(float(each.events.max(initial=0.0)) for each in (counts.now, counts.usual))
+        most = np.maximum(side.exposure, largest / overall)
     return replace(mixed, exposure=np.minimum(mixed.exposure, most))

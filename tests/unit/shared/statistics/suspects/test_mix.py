@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shared.statistics.suspects.counts import Counts, coded
+from shared.statistics.suspects.counts import Cell, Counts, coded, of_cells
 from shared.statistics.suspects.mix import without_mix
 
 VIEWS = 60_000
@@ -93,5 +93,19 @@ def test_of_a_long_view_no_larger_sum_is_expected_than_is_seen() -> None:
     counts = coded(titles, titles, (waited, long), (waited, watched), event=5_000.0)
     overall = waited.sum() / watched.sum()
 
-    assert without_mix(counts).now.exposure[-1] * overall <= 20_000.0 * 1.01 or long[-1] * overall > 20_000
     assert without_mix(counts).now.exposure[-1] <= max(long[-1], 20_000.0 / overall)
+
+
+def test_cells_of_many_views_have_at_most_as_many_events_as_views() -> None:
+    cells = [
+        *(Cell((value, "good"), 0.0, 10, 900.0, 1_000) for value in ("a", "b")),
+        *(Cell(("good", value), 0.0, 10, 900.0, 1_000) for value in ("a", "b")),
+        Cell(("good", "good"), 300.0, 100_000, 300.0, 100_000),
+        Cell(("a", "a"), 10.0, 10, 0.0, 0),
+    ]
+    counts = of_cells(("cdn", "device"), cells)
+    overall = counts.usual.events.sum() / counts.usual.exposure.sum()
+
+    mixed = without_mix(counts)
+
+    assert np.all(mixed.now.exposure * overall <= counts.now.exposure * (1 + 1e-9))
