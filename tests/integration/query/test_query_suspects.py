@@ -29,6 +29,8 @@ WITHIN = {"from": str(FROM_MS), "to": str(FROM_MS + HOUR_MS)}
 WORSE = {"cdn": "fastly", "asn": "3320", "player_version": "1.2"}
 #: Of 6,000 views of the hour and 9,000 of the day before it.
 NOW, USUAL = 6_000, 9_000
+#: Another one, which fails less often.
+INCIDENT = {"cdn": "akamai", "asn": 3209, "player_version": "1.2"}
 #: So few views with events are in a sample that leaves the cohort below the line, and a wider one before it.
 BAD_NEAR = 20
 
@@ -177,13 +179,18 @@ async def test_a_small_incident_beside_a_large_one_is_above_the_line_too(
         assert one.surprise > LINE
 
 
-async def test_what_only_a_sample_shows_is_no_suspect(postgres: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_incident", [False, True])
+async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
+    postgres: Server, tmp_path: Path, has_incident: bool
+) -> None:
     """Views are sampled by their times. Those of one CDN that failed came at times that the sample has; as many failed as ever."""
     bad_of = 4
 
     def at(number: int) -> View:
         made = viewed(number)
         is_bad = number % 20 == 0
+        if has_incident and number < NOW and (made.cdn, made.asn, made.player_version) == tuple(INCIDENT.values()):
+            is_bad = number % 20 < 7
         at_ms = made.first_append_ms // bad_of * bad_of + (0 if is_bad and made.cdn == "own" else number // 20 % bad_of)
         at_ms = at_ms if number < NOW else made.first_append_ms
         return structs.replace(made, playback_failed=is_bad, first_append_ms=at_ms)
@@ -201,11 +208,12 @@ async def test_what_only_a_sample_shows_is_no_suspect(postgres: Server, tmp_path
                 for side, read in zip((asked().now, asked().usual), reading, strict=True)
             ]
             of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, *samples).found
-            found = await suspecting.suspects(asked())
+            found = await suspecting.suspects(asked(limit="1"))
 
-    assert [dict(one.values) for one in of_sample] == [{"cdn": "own"}]
+    assert dict(of_sample[0].values) == {"cdn": "own"}
     assert found.read.sampled < found.read.views
-    assert found.suspects == []
+    expected = {name: str(value) for name, value in INCIDENT.items()}
+    assert [named(one) for one in found.suspects] == ([expected] if has_incident else [])
 
 
 async def test_nobody_is_suspect_under_a_filter_that_leaves_the_cohort_out(installation: Installation) -> None:
