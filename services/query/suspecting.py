@@ -154,8 +154,7 @@ class Suspecting:
             table = await self._answering.table(side, read, statements.figures(side, measured, cohorts))
         else:
             table = await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side, cohorts))
-        (row,) = table.to_pylist()
-        return row  # type: ignore[no-any-return]
+        return statements.figures_by_cohort(table.to_pylist(), len(cohorts))
 
 
 async def until_over(search: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:

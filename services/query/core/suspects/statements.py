@@ -1,6 +1,6 @@
 """The statements of a question for suspects, over relation `views` of one of its ranges. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from services.query.core import filters
@@ -14,6 +14,7 @@ from shared.statistics.suspects.sampling import Sampling
 #: What samples views: as good as random below a second, and the same in every answer.
 _SAMPLED_BY: Final = "first_append_ms"
 TOTALS: Final = ("rows", "views", "bad")
+FIGURES: Final = ("mask", "events", "exposure", "views")
 
 
 def _found(question: Question, measured: Measured) -> tuple[str, list[Any]]:
@@ -73,7 +74,7 @@ def sampled(question: Question, measured: Measured, how: Sampling) -> Statement:
 
 
 def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -> Statement:
-    """Events, exposure and views of each cohort, then of all: `events_0`, `exposure_0`, `views_0` … `views`."""
+    """Events, exposure and views by the cohorts that views are in: `figures_by_cohort` adds them up."""
     condition, parameters = conditions_of(question)
     found = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base"  # noqa: S608
@@ -97,20 +98,25 @@ def _column(number: int) -> str:
 def _figures(
     found: str, parameters: Sequence[Any], cohorts: Sequence[Filter], expression: Callable[[Dimension], str]
 ) -> Statement:
-    flags, values = "", []
+    """A row for each set of cohorts that views are in together: `mask` has a bit a cohort. Its events, exposure and views."""
+    bits, values = ["0"], []
     for number, one in enumerate(cohorts):
         condition, of_condition = filters.sql_of(one, expression)
-        flags += f", coalesce({condition}, false) AS is_in_{number}"
+        bits.append(f"CASE WHEN {condition} THEN {1 << number:d} ELSE 0 END")
         values += of_condition
-    listed, columns = [], []
-    for suffix, is_in in (*((f"_{number}", f"is_in_{number}") for number in range(len(cohorts))), ("", "true")):
-        listed += [
-            f"sum(events) FILTER ({is_in})::double AS events{suffix}",
-            f"sum(exposure) FILTER ({is_in})::double AS exposure{suffix}",
-            f"count(*) FILTER ({is_in} AND is_base) AS views{suffix}",
-        ]
-        columns += [f"{name}{suffix}" for name in ("events", "exposure", "views")]
     sql = f"""
-        SELECT {", ".join(listed)} FROM (SELECT events, exposure, is_base{flags} FROM ({found}) AS views_found) AS flagged
+        SELECT mask, sum(events)::double AS events, sum(exposure)::double AS exposure, count(*) FILTER (is_base) AS views
+        FROM (SELECT events, exposure, is_base, {" + ".join(bits)} AS mask FROM ({found}) AS views_found) AS flagged
+        GROUP BY mask ORDER BY mask
     """  # noqa: S608 - names of ours
-    return Statement(sql, (*values, *parameters), tuple(columns))
+    return Statement(sql, (*values, *parameters), FIGURES)
+
+
+def figures_by_cohort(rows: Sequence[Mapping[str, Any]], cohorts: int) -> dict[str, float]:
+    """What the rows of `figures` add up to, of each cohort and of all views: `events_0`, `exposure_0`, `views_0` … `views`."""
+    found: dict[str, float] = {}
+    for suffix, bit in (*((f"_{number}", 1 << number) for number in range(cohorts)), ("", 0)):
+        own = [row for row in rows if not bit or row["mask"] & bit]
+        for name in FIGURES[1:]:
+            found[f"{name}{suffix}"] = sum(row[name] or 0 for row in own)
+    return found
