@@ -22,7 +22,7 @@ from services.query.core.suspects.question import SUSPECTS_MAX
 from shared.statistics.suspects.counts import Counts
 from shared.statistics.suspects.likelihood import Quad
 from shared.statistics.suspects.search import searched
-from shared.statistics.suspects.suspect import Searched, Suspect, confirmed, judged
+from shared.statistics.suspects.suspect import Searched, Suspect, confirmed, judgements
 
 WORLDS: Final = 10
 #: Of an hour, where none are given.
@@ -30,6 +30,7 @@ VIEWS: Final = 150_000
 #: Cohorts that must be named first, and among the first three; and calm hours without a suspect.
 GOALS: Final = (0.90, 0.97, 0.99)
 _FIRST_CALM: Final = 1_000_000
+#: Beside a case's seed: its sample is drawn apart from its views.
 _SAMPLED: Final = 1
 Cohort = tuple[tuple[int, int], ...]
 
@@ -55,11 +56,12 @@ def ours(made: Case, counts: Counts) -> list[Cohort]:
     found = searched(counts, limit=SUSPECTS_MAX)
     while True:
         quads, total = counted_in_all(made, found)
-        places = confirmed(found, quads, total)
-        if {*range(len(found.found))} <= {*places}:
-            excess = {place: judged(found.listed[place].basis, quads[place], total).excess for place in places}
-            return [_cohort(found.listed[place]) for place in sorted(places, key=lambda place: -excess[place])]
-        found = Searched([found.listed[place] for place in places], [])
+        said = judgements(found, quads, total)
+        places = confirmed(found, said)
+        again = found.to_be_counted_again(places)
+        if again is None:
+            return [_cohort(found.listed[place]) for place in sorted(places, key=lambda place: -said[place].excess)]
+        found = again
 
 
 def counted_in_all(made: Case, found: Searched) -> tuple[list[Quad], Quad]:
@@ -189,10 +191,10 @@ def _part(incidents: Sequence[Result], calm: Sequence[Result], given: argparse.N
             f"{len(incidents)} incidents of one to four dimensions, {SHARES[0]:.1%} to {SHARES[1]:.0%} of the views,"
             f" {STRENGTHS[0]:g} to {STRENGTHS[1]:g} times the usual rate; {given.views:,} views an hour beside"
             f" {given.usual:,} usual ones; {WORLDS} worlds of {len(DIMENSIONS)} dimensions."
-            f" {len(incidents) - len(detectable)} incidents are not certain to be told from chance, and do not count as"
+            f" {len(incidents) - len(detectable)} incidents are not certain to differ from chance, and do not count as"
             f" detectable: their expected log likelihood ratio is below {DETECTABLE_NATS} nats, or a wider cohort explains as much."
-            " `bench/suspects/incidents.py` decides it"
-            " before anything is searched. Methods search what the service does: a sample of views, and Playhead's cohorts are"
+            " `bench/suspects/incidents.py` decides it before anything is searched."
+            " Methods search what the service does: a sample of views, and Playhead's cohorts are"
             " counted in all views, which is in its CPU time. Rates of values multiply in these worlds, but for pairs; there are"
             " no sums, and one incident at a time: the tests of the search have other traffic."
         ),

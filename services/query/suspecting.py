@@ -21,7 +21,7 @@ from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
 from shared.statistics.suspects.search import searched
-from shared.statistics.suspects.suspect import Searched
+from shared.statistics.suspects.suspect import Searched, confirmed
 
 Codes = NDArray[np.int64]
 P = ParamSpec("P")
@@ -44,11 +44,6 @@ class Sample:
     views: int
     #: The rows of all views of the range, those without events and exposure too; None where they are too many to be read.
     rows: pa.Table | None
-
-    @property
-    def is_part(self) -> bool:
-        """Whether there are more views than these."""
-        return self.rows is None
 
 
 class Suspecting:
@@ -77,29 +72,35 @@ class Suspecting:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
             samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
+            # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
+            is_confirmed = question.measured.is_count and any(sample.rows is None for sample in samples)
             # What all views do not confirm takes no other's place.
-            limit = SUSPECTS_MAX if _is_sample(samples) else question.limit
+            limit = SUSPECTS_MAX if is_confirmed else question.limit
             found = await until_over(_searched, question, limit, *samples)
-            outcome = await self._judged(question, reads, samples, found)
+            found = found if is_confirmed else Searched(found.found, [])
+            outcome = await self._judged(question, reads, samples, found, is_confirmed=is_confirmed)
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
 
     async def _judged(
-        self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
+        self,
+        question: SuspectsQuestion,
+        reads: list[Read],
+        samples: list[Sample],
+        found: Searched,
+        *,
+        is_confirmed: bool,
     ) -> answers.Outcome:
-        """What was found, and of a sample what is so by all views."""
-        # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
-        if not (question.measured.is_count and _is_sample(samples)):
-            found = Searched(found.found[: question.limit], [])
-            rows = await self._figures_of_both(question, reads, samples, found)
-            return answers.Outcome(found, range(len(found.found)), rows)
+        """What was found, with the figures of all views; of a sample's counts only what they confirm."""
         while True:
             rows = await self._figures_of_both(question, reads, samples, found)
-            places = answers.confirmed_places(question, found, rows)
-            if {*range(len(found.found))} <= {*places}:
-                return answers.Outcome(found, places[: question.limit], rows)
-            # Views of what is no suspect are no longer left out of those after it, which are counted again.
-            found = Searched([found.listed[place] for place in places], [])
+            said = answers.said_of(question, found, rows)
+            places = confirmed(found, said) if is_confirmed else [*range(len(found.found))]
+            # Each time there are fewer.
+            again = found.to_be_counted_again(places)
+            if again is None:
+                return answers.Outcome(found, rows, said, places[: question.limit])
+            found = again
 
     async def _figures_of_both(
         self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
@@ -200,10 +201,6 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
 
 def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question, Read]]:
     return list(zip((question.now, question.usual), reads, strict=True))
-
-
-def _is_sample(samples: Sequence[Sample]) -> bool:
-    return any(sample.is_part for sample in samples)
 
 
 def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:

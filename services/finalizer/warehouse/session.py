@@ -101,7 +101,7 @@ def jvm_options() -> str:
 
     Batches need throughput: pauses delay no request, and G1 takes a sixth more CPU time than the parallel collector. A JVM does not
     start with two collectors, so a collector that the environment names is kept alone. Spark's classes take up to a quarter of a
-    gigabyte: of a start that is not told, each doubling on the way there collects all garbage.
+    gigabyte. Without that size given, the JVM collects all garbage each time that their memory doubles.
     """
     asked = " ".join(os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))
     collector = [] if re.search(r"-XX:\+Use\w+GC", asked) else ["-XX:+UseParallelGC"]

@@ -17,7 +17,7 @@ _EXPECTED_MIN: Final = 5.0
 _CELLS_MIN: Final = 5
 #: Of cohorts with so many events that chance is less than natural change, at least so many tell the latter.
 _LARGE_MIN: Final = 20
-#: Between what it is looked for: a change that befalls a large part of all views is none of this kind.
+#: Its bounds: an incident in a large part of all views is no natural change.
 _NATURAL: Final = (0.05, 0.1)
 _CLUMPING: Final = (1.0, 1_000.0)
 _ROUNDS: Final = 4

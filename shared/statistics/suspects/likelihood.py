@@ -15,8 +15,8 @@ from shared.statistics.suspects.counts import Floats
 
 #: How many events the usual rate of a cohort is worth before any is seen, at least and at most: rates differ by 70 %, or by 22 %.
 PRIOR_EVENTS: Final = (2.0, 50.0)
-#: So much less likely than what is seen makes a prior rate unbelievable, nats.
-_DENIED_NATS: Final = 3.0
+#: A prior rate is in conflict with the counts where they are so much less likely under it than under their own rate, nats.
+_CONFLICT_NATS: Final = 3.0
 #: Fewer events now are no incident.
 EVENTS_MIN: Final = 3.0
 #: A cohort that is all there is has no rest: less of the exposure than this is rounding.
@@ -85,7 +85,7 @@ class Evidence:
 def evidence(of: Quad, total: Quad, prior_rate: Floats, apart: Apart = OVER_TIME) -> Evidence:
     """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured."""
     rest = Quad(*(np.maximum(part, 0.0) for part in (total - of).parts))
-    prior_events = believed(of.usual_events, of.usual_exposure * prior_rate, apart.prior_events)
+    prior_events = prior_weight(of.usual_events, of.usual_exposure * prior_rate, apart.prior_events)
     usual = of.usual_events + prior_events
     base = of.usual_exposure + prior_events / prior_rate
     # The rest likewise: where it never has events, that it has none now says something.
@@ -120,15 +120,15 @@ def evidence(of: Quad, total: Quad, prior_rate: Floats, apart: Apart = OVER_TIME
     return Evidence(np.where(counts, gain, 0.0), np.where(is_apart, beyond, -np.inf), excess, factor)
 
 
-def believed(events: Floats, expected: Floats, prior_events: float) -> Floats:
+def prior_weight(events: Floats, expected: Floats, prior_events: float) -> Floats:
     """How many events the prior rate is worth, where it expects so many and there are so many.
 
     It is worth the least where more are seen than it can explain: what always fails is not drawn towards the others.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         against = _times_log(events, events / np.maximum(expected, 1e-12)) - (events - expected)
-    is_denied = (events > expected) & (against > _DENIED_NATS)
-    return np.where(is_denied, min(prior_events, PRIOR_EVENTS[0]), prior_events)
+    is_in_conflict = (events > expected) & (against > _CONFLICT_NATS)
+    return np.where(is_in_conflict, min(prior_events, PRIOR_EVENTS[0]), prior_events)
 
 
 def in_clumps(factor: Floats, clumping: float) -> Floats:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from shared.statistics.suspects.counts import Counts, Floats, Side
-from shared.statistics.suspects.likelihood import believed
+from shared.statistics.suspects.likelihood import prior_weight
 
 #: How often each dimension is fitted. Dimensions depend on each other, so one round is not enough.
 _ROUNDS: Final = 4
@@ -37,7 +37,7 @@ def without_mix(counts: Counts) -> Counts:
         for place, (codes, card) in enumerate(zip(usual.codes, cards, strict=True)):
             fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
             plain = fitted / factors[place]
-            drawn = believed(events[place], plain, _prior(events[place], plain))
+            drawn = prior_weight(events[place], plain, _prior(events[place], plain))
             # The factor as a whole is drawn towards 1, not the change of this round.
             wanted = (events[place] + drawn) / (plain + drawn)
             expected *= (wanted / factors[place])[codes]

@@ -59,6 +59,15 @@ class Searched:
         """The suspects, then those near the line."""
         return [*self.found, *self.near]
 
+    def to_be_counted_again(self, places: Sequence[int]) -> "Searched | None":
+        """What is listed at these places, where something that was found is not among them; else None.
+
+        Its views are no longer left out of those after it, so their counts are others.
+        """
+        if {*range(len(self.found))} <= {*places}:
+            return None
+        return Searched([self.listed[place] for place in places], [])
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -92,20 +101,24 @@ def judged(basis: Basis, of: Quad, total: Quad) -> Judged:
     )
 
 
-def confirmed(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[int]:
+def judgements(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[Judged]:
+    """What the counts of all views say of each cohort in `searched.listed`, beside the views that those found before it leave.
+
+    `quads` has the counts of each, without the views of those found before it, and `total` those of all views.
+    """
+    said = []
+    for place, one in enumerate(searched.listed):
+        said.append(judged(one.basis, quads[place], total))
+        if place < len(searched.found):
+            total -= quads[place]
+    return said
+
+
+def confirmed(searched: Searched, said: Sequence[Judged]) -> list[int]:
     """Which cohorts of a sample are suspects by the counts of all views: places in `searched.listed`.
 
-    `quads` has the counts of each, without the views of those found before it, and `total` those of all views. At most one of
-    those near the line is a suspect, the best: the others may have views in common with it.
+    At most one of those near the line is, the best: the others may have views in common with it.
     """
-    kept: list[int] = []
-    for place, one in enumerate(searched.found):
-        if judged(one.basis, quads[place], total).is_suspect:
-            kept.append(place)
-        total -= quads[place]
-    near = {
-        place: found
-        for place, one in enumerate(searched.near, len(searched.found))
-        if (found := judged(one.basis, quads[place], total)).is_suspect
-    }
-    return [*kept, *([max(near, key=lambda place: near[place].score)] if near else [])]
+    above = [place for place, one in enumerate(said) if one.is_suspect]
+    found, near = ([one for one in above if (one < len(searched.found)) == is_found] for is_found in (True, False))
+    return [*found, *sorted(near, key=lambda place: -said[place].score)[:1]]

@@ -14,7 +14,7 @@ from services.query.core.suspects.question import Against, SuspectsQuestion
 from shared.schemas.live import UNKNOWN
 from shared.statistics.suspects.counts import KNOWN
 from shared.statistics.suspects.likelihood import Quad
-from shared.statistics.suspects.suspect import Searched, confirmed, judged
+from shared.statistics.suspects.suspect import Judged, Searched, judgements
 from shared.statistics.suspects.suspect import Suspect as Found
 
 Row = Mapping[str, Any]
@@ -76,11 +76,12 @@ class Suspects(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found, and which places in `searched.listed` are suspects. `rows`: `statements.figures` of all that is listed."""
+    """What was found, the figures of all that is listed, what they say of it, and which places of the list are suspects."""
 
     searched: Searched
-    places: Sequence[int]
     rows: Rows
+    said: Sequence[Judged]
+    places: Sequence[int]
 
 
 def filters_of(searched: Searched) -> list[Filter]:
@@ -93,17 +94,18 @@ def filters_of(searched: Searched) -> list[Filter]:
     return made
 
 
-def confirmed_places(question: SuspectsQuestion, searched: Searched, rows: Rows) -> list[int]:
-    """Which cohorts of a sample are suspects by the figures of all views: places in `searched.listed`."""
+def said_of(question: SuspectsQuestion, searched: Searched, rows: Rows) -> list[Judged]:
+    """What the figures of all views say of each cohort that is listed."""
     quads = [_quad(question, rows, f"_{number}") for number in range(len(searched.listed))]
-    return confirmed(searched, quads, _quad(question, rows, ""))
+    return judgements(searched, quads, _quad(question, rows, ""))
 
 
 def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: About) -> Suspects:
     """The answer. The question says what was held against what."""
     assert question.against is not None
     measured = question.measured
-    listed = [_suspect(question, outcome, place) for place in outcome.places]
+    selecting = filters_of(outcome.searched)
+    listed = [_suspect(question, outcome, place, selecting[place]) for place in outcome.places]
     return Suspects(
         about=about,
         baseline=Span(question.usual.range.from_ms, question.usual.range.to_ms),
@@ -119,21 +121,17 @@ def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: 
     )
 
 
-def _suspect(question: SuspectsQuestion, outcome: Outcome, place: int) -> Suspect:
-    measured, rows, one, suffix = question.measured, outcome.rows, outcome.searched.listed[place], f"_{place}"
-    total = _quad(question, rows, "")
-    for before in outcome.places:
-        if before < place:
-            total -= _quad(question, rows, f"_{before}")
-    of = _quad(question, rows, suffix)
-    found = judged(one.basis, of, total)
-    excess, factor, surprise = found.excess, found.factor, found.surprise
+def _suspect(question: SuspectsQuestion, outcome: Outcome, place: int, selecting: Filter) -> Suspect:
+    measured, rows, suffix = question.measured, outcome.rows, f"_{place}"
+    one, said = outcome.searched.listed[place], outcome.said[place]
+    excess, factor, surprise = said.excess, said.factor, said.surprise
     if not measured.is_count:
         # The search cuts the largest values of a sum, figures do not: its own judgement is carried over to all events.
-        excess, factor, surprise = one.excess / one.events * float(of.events), one.factor, one.surprise
+        excess = one.excess / one.events * float(rows[0][f"events{suffix}"] or 0)
+        factor, surprise = one.factor, one.surprise
     return Suspect(
         conditions=[SuspectCondition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
-        filter=filters_of(outcome.searched)[place],
+        filter=selecting,
         figure=_figure(measured, rows[0], suffix),
         usual=_figure(measured, rows[1], suffix),
         rest=_rest(measured, rows[0], suffix),

@@ -34,5 +34,5 @@ export function Pages({ newest, path, params, what, draw }) {
     ${kept.value.length > 0 && newest !== pages[0] && html` <button type="button" id="newest" onClick=${() => { kept.value = []; }}>Show the newest again</button>`}`;
 }
 
-/** What a list of pages belongs to: with another place or other parameters it begins anew. @param {Record<string, string | number>} params */
+/** A key of a list of pages: with another place or other parameters the list starts from its first page. @param {Record<string, string | number>} params */
 export const pagesKey = (params) => JSON.stringify([{ ...place.value, more: "" }, params]);

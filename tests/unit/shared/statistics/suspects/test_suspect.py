@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shared.statistics.suspects.likelihood import OVER_TIME, Quad
-from shared.statistics.suspects.suspect import LINE, Basis, Searched, Suspect, confirmed, judged
+from shared.statistics.suspects.suspect import LINE, Basis, Searched, Suspect, confirmed, judged, judgements
 
 BASIS = Basis(0.03, OVER_TIME, cost=10.0, event=1.0, mix=(1.0, 1.0), mix_of_all=(1.0, 1.0))
 
@@ -27,16 +27,22 @@ def searched(found: str, near: str) -> Searched:
     return Searched([*map(a_suspect, found)], [*map(a_suspect, near)])
 
 
+def confirmed_by(found: Searched, quads: list[Quad], total: Quad) -> list[int]:
+    return confirmed(found, judgements(found, quads, total))
+
+
 def test_what_all_views_do_not_confirm_is_no_suspect() -> None:
-    assert confirmed(searched("abc", ""), [WORSE, CALM, WORST], TOTAL) == [0, 2]
-    assert confirmed(searched("a", ""), [CALM], TOTAL) == []
+    assert confirmed_by(searched("abc", ""), [WORSE, CALM, WORST], TOTAL) == [0, 2]
+    assert confirmed_by(searched("a", ""), [CALM], TOTAL) == []
+    assert searched("abc", "").to_be_counted_again([0, 2]) == searched("ac", "")
+    assert searched("ab", "c").to_be_counted_again([0, 1, 2]) is None
 
 
 def test_of_those_near_the_line_the_best_is_a_suspect() -> None:
-    assert confirmed(searched("a", "bcd"), [WORSE, WORSE, WORST, CALM], TOTAL) == [0, 2]
-    assert confirmed(searched("", "bc"), [CALM, WORSE], TOTAL) == [1]
-    assert confirmed(searched("a", "bc"), [WORSE, CALM, CALM], TOTAL) == [0]
-    assert confirmed(searched("", ""), [], TOTAL) == []
+    assert confirmed_by(searched("a", "bcd"), [WORSE, WORSE, WORST, CALM], TOTAL) == [0, 2]
+    assert confirmed_by(searched("", "bc"), [CALM, WORSE], TOTAL) == [1]
+    assert confirmed_by(searched("a", "bc"), [WORSE, CALM, CALM], TOTAL) == [0]
+    assert confirmed_by(searched("", ""), [], TOTAL) == []
 
 
 def test_it_is_judged_in_the_terms_of_the_search() -> None:
@@ -48,7 +54,7 @@ def test_it_is_judged_in_the_terms_of_the_search() -> None:
         replace(BASIS, prior_rate=0.1, apart=replace(OVER_TIME, prior_events=1e6)),
     ]
     for basis in others:
-        assert confirmed(Searched([a_suspect("a", basis)], []), [WORSE], TOTAL) == []
+        assert confirmed_by(Searched([a_suspect("a", basis)], []), [WORSE], TOTAL) == []
         assert judged(basis, WORSE, TOTAL).surprise < judged(BASIS, WORSE, TOTAL).surprise
 
 
@@ -58,8 +64,8 @@ def test_views_of_a_suspect_are_no_rest_of_those_after_it() -> None:
     total = quad(90_000, 1_000_000, 90_000, 3_000_000)
 
     assert not judged(BASIS, small, total).is_suspect
-    assert confirmed(searched("ab", ""), [large, small], total) == [0, 1]
-    assert confirmed(searched("a", "b"), [large, small], total) == [0, 1]
+    assert confirmed_by(searched("ab", ""), [large, small], total) == [0, 1]
+    assert confirmed_by(searched("a", "b"), [large, small], total) == [0, 1]
 
 
 def test_what_is_said_of_a_suspect_is_in_the_metrics_unit() -> None:
