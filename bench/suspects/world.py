@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.statistics.suspects.counts import Counts, Floats, numbered
-from shared.statistics.suspects.sampling import ALL, GOOD_MAX, sampling
+from shared.statistics.suspects.sampling import sampling
 
 DIMENSIONS: Final = ("country", "asn", "cdn", "device", "os", "player_version", "title", "stream_type")
 COUNTRIES: Final = 25
@@ -152,7 +152,7 @@ def counted(world: World, now: Hour, usual: Hour, chance: np.random.Generator) -
 
 def _sampled(hour: Hour, chance: np.random.Generator) -> tuple[list[Columns], tuple[Floats, Floats]]:
     views, is_bad = hour.events.size, hour.events > 0
-    how = sampling(views, int(is_bad.sum())) if views > GOOD_MAX else ALL
+    how = sampling(views, int(is_bad.sum()))
     number = chance.integers(0, 1 << 32, views)
     chosen = number % np.where(is_bad, how.bad_of, how.good_of) == 0
     events = hour.events[chosen]

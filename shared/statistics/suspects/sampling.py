@@ -28,11 +28,9 @@ class Sampling:
         return weighted
 
 
-#: All views are searched.
-ALL: Final = Sampling(1, 1)
-
-
 def sampling(views: int, bad: int, *, bad_max: int = BAD_MAX, good_max: int = GOOD_MAX) -> Sampling:
-    """How a range of so many views, of which `bad` have events, is sampled."""
+    """How a range of so many views, of which `bad` have events, is sampled: not at all where there are no more than `good_max`."""
+    if views <= good_max:
+        return Sampling(1, 1)
     bad_of = max(1, -(-bad // bad_max))
     return Sampling(bad_of, max(bad_of, -(-views // good_max)))

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from shared.statistics.suspects.sampling import ALL, sampling
+from shared.statistics.suspects.sampling import Sampling, sampling
 
 
 def test_views_with_events_are_kept_longest() -> None:
-    assert sampling(1_000, 900, bad_max=1_000, good_max=2_000) == ALL
+    assert sampling(1_000, 900, bad_max=1_000, good_max=2_000) == Sampling(1, 1)
+    assert sampling(2_000, 1_900, bad_max=1_000, good_max=2_000) == Sampling(1, 1)
     few = sampling(10_000, 900, bad_max=1_000, good_max=2_000)
     many = sampling(10_000, 4_500, bad_max=1_000, good_max=2_000)
 
