@@ -17,7 +17,8 @@ from services.query.core.sql import figures, planning
 from services.query.core.sql.planning import Way
 from services.query.core.sql.relation import Scan, relation
 from services.query.core.sql.statements import UNKNOWN_RANK, Statement
-from services.query.memory import Memory
+from services.query.memory import Asking, Memory
+from services.query.rim.columns import Kept
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
 from services.query.rim.warehouse import File, Snapshot, ViewsTable
@@ -129,10 +130,10 @@ class Answering:
             # The same figures; but others' views have come since, and say how new they are.
             about = msgspec.structs.replace(read.known.about, as_of_ms=_as_of_ms(read))
             return msgspec.structs.replace(read.known, about=about)
-        statement, tables = await self._in_memory(question, read) or _laid_out(
-            question, read, figures.answering(question)
-        )
-        rows = await self._engine.ask(statement, tables)
+        asked = partial(figures.answering, question)
+        kept = self._kept(question, read)
+        laid = None if kept is None else await self._in_memory(question, read, kept, asked)
+        rows = await self._engine.ask(*(laid or _laid_out(question, read, asked(None))))
         found = await _composed(question, rows, about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
             self._answers[question, read.snapshot.version, read.hot.identity] = found
@@ -140,27 +141,40 @@ class Answering:
             self._answers.popitem(last=False)
         return found
 
-    async def _in_memory(self, question: Question, read: Read) -> tuple[Statement, dict[str, pa.Table]] | None:
-        """The answering statement over columns in memory; None where files answer it."""
+    def _kept(self, question: Question, read: Read) -> Kept | None:
+        """The rows of the question that are in memory; None where files answer it."""
         if self.memory is None:
             return None
-        kept = self.memory.find(question, read.files, _scans(read, read.files), read.hot.rows.num_rows)
-        if kept is None:
-            return None
+        return self.memory.find(question, read.files, _scans(read, read.files), read.hot.rows.num_rows)
+
+    async def _in_memory(
+        self, question: Question, read: Read, kept: Kept, asked: Asking
+    ) -> tuple[Statement, dict[str, pa.Table]] | None:
+        """A statement over columns in memory; None where files answer it."""
+        assert self.memory is not None
         files = [file for file in read.files if file.path not in kept.paths]
         beside = replace(read, files=files)
         has_rows = bool(files) or read.hot.rows.num_rows > 0
         views = _relation(question, beside) if has_rows else None
-        return await self.memory.laid_out(question, kept, views, _tables(question, beside))
+        return await self.memory.laid_out(question, kept, views, _tables(question, beside), asked)
 
     async def reading(self, question: Question) -> Read:
         """What a question reads, for several statements of one moment; no earlier answer is looked for."""
         return await self._read(question, lambda *_: False)
 
-    async def table(self, question: Question, read: Read, asked: Statement) -> pa.Table:
+    async def table(self, question: Question, read: Read, asked: Asking) -> pa.Table:
         """The rows of a statement over relation `views` of what was read."""
-        statement, tables = _laid_out(question, read, asked)
-        return await self._engine.ask_table(statement, tables)
+        kept = self._kept(question, read)
+        laid = None if kept is None else await self._in_memory(question, read, kept, asked)
+        if kept is None or laid is None:
+            return await self.table_of_files(question, read, asked(None))
+        statement, tables = laid
+        rows = await self._engine.ask_table(statement, tables)
+        return await asyncio.to_thread(Memory.with_texts, kept, rows, statement.coded)
+
+    async def table_of_files(self, question: Question, read: Read, asked: Statement) -> pa.Table:
+        """The same from files alone: for few of their rows."""
+        return await self._engine.ask_table(*_laid_out(question, read, asked))
 
     async def table_of(self, tables: Mapping[str, pa.Table], asked: Statement) -> pa.Table:
         """The rows of a statement over tables in memory alone."""

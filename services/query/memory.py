@@ -1,16 +1,17 @@
 """Answers a question from columns in memory, if most of its columns are there, and loads the missing ones."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 import structlog
 
+from services.query.core.filters import Codes
 from services.query.core.question import Question
-from services.query.core.sql import coded, figures, statements
+from services.query.core.sql import coded, statements
 from services.query.core.sql.relation import Scan
 from services.query.core.sql.statements import Statement
 from services.query.rim.columns import Columns, Kept, TooManyValues
@@ -25,9 +26,13 @@ ROWS_MIN: Final = 200_000
 _BESIDE_MAX: Final = 1_000_000
 
 
+#: Makes a statement over relation `views`; with codes, one of `sql.coded`.
+Asking = Callable[[Codes | None], Statement]
+
+
 @dataclass(frozen=True)
 class _Codes:
-    """The numbers of a question's texts: `filters.Codes`."""
+    """The numbers of a question's texts."""
 
     kept: Kept
 
@@ -74,17 +79,17 @@ class Memory:
         return kept if beside <= min(_BESIDE_MAX, max(kept.table.num_rows, self._rows_min)) else None
 
     async def laid_out(
-        self, question: Question, kept: Kept, views: Statement | None, tables: dict[str, pa.Table]
+        self, question: Question, kept: Kept, views: Statement | None, tables: dict[str, pa.Table], asked: Asking
     ) -> tuple[Statement, dict[str, pa.Table]] | None:
-        """The whole statement and its tables; None where texts have too many values.
+        """The whole statement that asks `asked`, and its tables; None where texts have too many values.
 
         `views` is the relation of the rows that are not kept, over `tables`; None: there are none.
         """
         whole = kept.table
         if views is not None:
             condition, values = statements.conditions_of(question)
-            asked = f"SELECT * FROM ({views.sql}) AS views WHERE {condition}"  # noqa: S608 - names of ours
-            found = await self._engine.ask_table(Statement(asked, (*views.parameters, *values), views.columns), tables)
+            beside = f"SELECT * FROM ({views.sql}) AS views WHERE {condition}"  # noqa: S608 - names of ours
+            found = await self._engine.ask_table(Statement(beside, (*views.parameters, *values), views.columns), tables)
             try:
                 whole = await asyncio.to_thread(self._columns.widened, kept, found)
             except TooManyValues:
@@ -93,18 +98,23 @@ class Memory:
             chunks = [kept.values[field].texts(chunk) for chunk in whole[field].chunks]
             whole = whole.append_column(f"text_{field}", pa.chunked_array(chunks))
         codes = _Codes(kept)
-        laid, asked_of = coded.relation(question, codes), figures.answering(question, codes)
+        laid, of_views = coded.relation(question, codes), asked(codes)
         texts = {one.column for one in question.by if one.column}
         used = {name: table for name, table in tables.items() if name == "pinned"}
-        return Statement(
-            f"WITH views AS NOT MATERIALIZED ({laid.sql}) SELECT * FROM ({asked_of.sql}) AS answer",  # noqa: S608
-            (*laid.parameters, *asked_of.parameters),
-            asked_of.columns,
-        ), {
-            **used,
-            coded.TABLE: whole,
-            **{f"values_{name}": kept.values[name].table() for name in texts},
-        }
+        used |= {name: kept.values[text].table() for text in texts if (name := f"values_{text}") in of_views.sql}
+        return replace(
+            of_views,
+            sql=f"WITH views AS NOT MATERIALIZED ({laid.sql}) SELECT * FROM ({of_views.sql}) AS answer",  # noqa: S608
+            parameters=(*laid.parameters, *of_views.parameters),
+        ), {**used, coded.TABLE: whole}
+
+    @staticmethod
+    def with_texts(kept: Kept, rows: pa.Table, columns: Mapping[str, str]) -> pa.Table:
+        """Rows whose numbers in these columns, by name the field of each, are texts again."""
+        for name, field in columns.items():
+            place = rows.column_names.index(name)
+            rows = rows.set_column(place, name, kept.values[field].among(rows[name]))
+        return rows
 
     def _have_read(self, files: dict[str, int], fields: Sequence[str]) -> None:
         for path, names in self._columns.missing(files, fields).items():

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -116,18 +117,19 @@ class Suspecting:
         measures = read_with(measured)
         key = (question, measured.parameters, read.snapshot.version, read.hot.identity)
         if key not in self._kept:
-            totals = await self._totals(measured, question, read)
+            alone = measured.alone(question)
+            totals = await self._totals(measured, alone, read)
             if totals is not None and totals["rows"] > self._good_max:
-                return await self._sampled(measured, question, read, totals)
-            rows = await self._answering.table(question, read, statements.rows(question, measures))
+                return await self._sampled(measured, alone, read, totals)
+            rows = await self._answering.table_of_files(question, read, statements.rows(question, measures))
             self._keep(key, _encoded(rows, len(question.by)))
         self._kept.move_to_end(key)
         return _whole(_of_metric(self._kept[key], len(question.by), measured, measures))
 
     async def _sampled(self, measured: Measured, question: Question, read: Read, totals: dict[str, int]) -> Sample:
         how = sampling(totals["views"], totals["bad"], bad_max=self._bad_max, good_max=self._good_max)
-        statement = statements.sampled(question, measured, how)
-        table = _encoded(await self._answering.table(question, read, statement), len(question.by))
+        asked = partial(statements.sampled, question, measured, how)
+        table = _encoded(await self._answering.table(question, read, asked), len(question.by))
         events, exposure = _numbers(table)
         exposure = how.exposure(events, exposure)
         return Sample(table, events, exposure, totals["views"], None)
@@ -144,7 +146,8 @@ class Suspecting:
         """As `statements.totals`; None where the files, which hold others' views too, have few rows already."""
         if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
             return None
-        (totals,) = (await self._answering.table(question, read, statements.totals(question, measured))).to_pylist()
+        asked = partial(statements.totals, question, measured)
+        (totals,) = (await self._answering.table(question, read, asked)).to_pylist()
         return totals  # type: ignore[no-any-return]
 
     async def _figures(
@@ -152,7 +155,8 @@ class Suspecting:
     ) -> answers.Row:
         """The figures of all views, whether they are in the sample or not."""
         if sample.rows is None:
-            table = await self._answering.table(side, read, statements.figures(side, measured, cohorts))
+            side = measured.alone(side)
+            table = await self._answering.table(side, read, partial(statements.figures, side, measured, cohorts))
         else:
             table = await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side, cohorts))
         return statements.figures_by_cohort(table.to_pylist(), len(cohorts))
@@ -189,8 +193,9 @@ def _whole(rows: pa.Table) -> Sample:
 def _encoded(table: pa.Table, dimensions: int) -> pa.Table:
     """The values of dimensions as numbers: a tenth of the bytes."""
     for place in range(dimensions):
-        column = table.column(place).dictionary_encode()
-        table = table.set_column(place, table.field(place).name, column)
+        column = table.column(place)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        table = table.set_column(place, table.field(place).name, encoded)
     return table
 
 

@@ -1,5 +1,6 @@
 """Filters: and, or and not over dimensions and numbers of views, as JSON in a parameter, and as SQL with placeholders."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
@@ -34,6 +35,8 @@ class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     below: float | None = None
 
 
+#: A whole number as a statement writes it.
+_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DECODER: Final = msgspec.json.Decoder(Filter)
 
 #: How a statement names a dimension's value.
@@ -127,6 +130,12 @@ def _sql_of_values(
     if codes is not None and named.column:
         found = f"code_{named.column}"
         known = [place for value in known if (place := codes.place(named.column, value)) is not None]
+        if not known and not has_unknown:
+            return "false", []
+    elif codes is not None and named.kind == "number":
+        # A text costs a hundred times as much as a number.
+        found = named.fields[0]
+        known = [int(value) for value in known if _NUMBER.fullmatch(value)]
         if not known and not has_unknown:
             return "false", []
     else:

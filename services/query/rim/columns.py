@@ -74,6 +74,15 @@ class Values:
         """The texts of numbers, without a copy of each."""
         return pa.DictionaryArray.from_arrays(codes, self.table()["value"].combine_chunks())
 
+    def among(self, codes: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The texts of numbers, encoded by those alone that are among them."""
+        with self._lock:
+            values = list(self._places)
+        found = codes.combine_chunks().dictionary_encode()
+        whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        texts = pa.array([values[code] for code in whole.dictionary.to_pylist()], pa.string())
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(whole.indices, texts)])
+
 
 def _normal(text: str) -> str:
     """`dimensions.normal` of one text."""
@@ -140,7 +149,8 @@ class Columns:
     def missing(self, files: Mapping[str, int], fields: Sequence[str]) -> dict[str, list[str]]:
         """By path the fields that are not here; nothing where all of them (`files` has rows by path) have no room."""
         names = dict.fromkeys((_HOUR, "customer_id", *fields))
-        if self._refused.intersection(names) or sum(files.values()) * 4 * len(names) > self._bytes_max:
+        a_row = sum(map(self._bytes_of, names))
+        if self._refused.intersection(names) or sum(files.values()) * a_row > self._bytes_max:
             return {}
         with self._lock:
             wanted = {path: [name for name in names if (path, name) not in self._chunks] for path in files}
@@ -201,6 +211,13 @@ class Columns:
             self._chunks[path, name] = chunk
             while self._bytes > self._bytes_max:
                 self._bytes -= self._chunks.popitem(last=False)[1].nbytes
+
+    def _bytes_of(self, name: str) -> float:
+        """How much a row takes, in a bit map of nulls too."""
+        kind = _CODE if _is_text(name) else _type_of(name)
+        if pa.types.is_integer(kind) and not (_is_text(name) or name in self._wide):
+            kind = _SMALL
+        return (kind.bit_width + 1) / 8
 
     def _refuse(self, name: str) -> None:
         log.info("column_not_kept", field=name, values_max=VALUES_MAX)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Value = str | None
-Codes = NDArray[np.uint16]
+Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 DIMENSIONS_MAX: Final = 12
-#: Values of one dimension that can be suspects: those with the most events. All others share `OTHER`.
+#: Values of one dimension that can be suspects: those with the most events. All others share `OTHER`. A code has eight bits.
 VALUES_MAX: Final = 250
 #: The code of all values that are no suspects.
 OTHER: Final = 0
@@ -116,13 +116,13 @@ def numbered(
         # By name last: the same rows make the same codes, in any order.
         names = sorted(range(len(known)), key=lambda number: known[number] or "")
         order = np.lexsort((np.argsort(names), -exposure, -events))[:VALUES_MAX]
-        code_of = np.zeros(len(known), np.uint16)
+        code_of = np.zeros(len(known), np.uint8)
         code_of[order] = np.arange(1, len(order) + 1)
         kept.append((None, *(known[number] for number in order)))
         for line, given in zip(codes, lines, strict=True):
             line.append(code_of[given[place]])
     now, usual = (
-        Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint16), *of)
+        Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint8), *of)
         for line, of in zip(codes, (measured, measured_usually), strict=True)
     )
     return Counts(dimensions, tuple(kept), now, usual, event)

@@ -28,13 +28,14 @@ def without_mix(counts: Counts) -> Counts:
         return counts
     factors: list[Floats] = [np.ones(card) for card in cards]
     observed = usual.events / counts.event
+    # numpy makes indices of codes at each call.
+    lines = usual.codes.astype(np.intp)
     events: list[Floats] = [
-        np.bincount(codes, observed, card).astype(np.float64, copy=False)
-        for codes, card in zip(usual.codes, cards, strict=True)
+        np.bincount(codes, observed, card).astype(np.float64, copy=False) for codes, card in zip(lines, cards, strict=True)
     ]
     expected = usual.exposure * (overall / counts.event)
     for _ in range(_ROUNDS):
-        for place, (codes, card) in enumerate(zip(usual.codes, cards, strict=True)):
+        for place, (codes, card) in enumerate(zip(lines, cards, strict=True)):
             fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
             plain = fitted / factors[place]
             drawn = prior_weight(events[place], plain, _prior(events[place], plain))
@@ -56,7 +57,7 @@ def _prior(events: Floats, plain: Floats) -> float:
 def _weighted(side: Side, factors: list[Floats]) -> Side:
     exposure = side.exposure.copy()
     for codes, of_values in zip(side.codes, factors, strict=True):
-        exposure *= of_values[codes]
+        exposure *= np.take(of_values, codes)
     return replace(side, exposure=exposure)
 
 

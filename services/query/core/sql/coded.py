@@ -11,7 +11,7 @@ from services.query.core.sql.statements import Statement, fields_of, keys_of
 TABLE: Final = "kept"
 #: Texts that metrics read as they are.
 _RAW: Final = frozenset({"startup_unknown"})
-_SHAPES: Final = frozenset({"overall", "timeseries", "breakdown", "distribution"})
+_SHAPES: Final = frozenset({"overall", "timeseries", "breakdown", "distribution", "suspects"})
 _TYPES: Final = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 
 

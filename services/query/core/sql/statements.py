@@ -4,8 +4,8 @@ Views come from relation `views`: files of the warehouse and hot rows together (
 question, its groups and its aggregates (`figures`). Names come from the registries; every value of a client is a placeholder.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from services.query.core import filters
@@ -18,6 +18,8 @@ from shared.measures import COUNTED_MS
 
 #: What `COUNTED_MS` reads.
 TIME_FIELDS: Final = ("view_end_ms", "last_append_ms", "first_append_ms")
+#: What samples views: as good as random below a second, and the same in every answer.
+SAMPLED_BY: Final = "first_append_ms"
 #: The rank of what is added up.
 OTHER_RANK: Final = -1
 #: Of groups on pages before.
@@ -33,17 +35,21 @@ class Statement:
     parameters: tuple[Any, ...]
     #: The columns of its rows.
     columns: tuple[str, ...]
+    #: Of those the ones with numbers instead of texts, and the field whose texts they are.
+    coded: Mapping[str, str] = field(default_factory=dict)
 
 
 def fields_of(question: Question) -> tuple[str, ...]:
     """The fields of a view that the question reads, without those that every view is found by."""
-    wanted = [field for part in question.parts for field in part.fields]
-    wanted += [field for dimension in question.dimensions for field in dimension.fields if dimension.key is None]
+    wanted = [name for part in question.parts for name in part.fields]
+    wanted += [name for dimension in question.dimensions for name in dimension.fields if dimension.key is None]
     wanted += [question.field] if question.field else []
     wanted += [*question.fields, *(filters.numbers_of(question.filter) if question.filter else ())]
-    # Suspects are sought in a sample by a time.
-    wanted += () if is_of_hours(question) and question.shape != "suspects" else TIME_FIELDS
-    return tuple(dict.fromkeys(field for field in wanted if field != "customer_id"))
+    if not is_of_hours(question):
+        wanted += TIME_FIELDS
+    elif question.shape == "suspects":
+        wanted.append(SAMPLED_BY)
+    return tuple(dict.fromkeys(name for name in wanted if name != "customer_id"))
 
 
 def keys_of(question: Question) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """The metric for which suspects are searched, as events over exposure of each view. Pure data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from services.query.core.metrics import MEASURED as FIELDS
 from services.query.core.metrics import METRICS, PARTS, Metric, Unit
+from services.query.core.question import Question
 
 #: A measured value above this is slow, where a question does not say above what, ms.
 ABOVE_MS: Final = 4_000
@@ -35,6 +36,10 @@ class Measured:
     def value(self, events: float, exposure: float) -> float | None:
         """The figure; None without exposure."""
         return events / exposure * self.scale if exposure > 0 else None
+
+    def alone(self, question: Question) -> Question:
+        """A question for several metrics as one for this: it reads no field of another."""
+        return replace(question, metrics=(self.metric,))
 
 
 def _of_metric(metric: Metric) -> Measured:

@@ -5,21 +5,19 @@ from typing import Any, Final
 
 from services.query.core import filters
 from services.query.core.dimensions import Dimension
-from services.query.core.filters import Filter
+from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
-from services.query.core.sql.statements import Statement, conditions_of, value_of
+from services.query.core.sql.statements import SAMPLED_BY, Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured
 from shared.statistics.suspects.sampling import Sampling
 
-#: What samples views: as good as random below a second, and the same in every answer.
-_SAMPLED_BY: Final = "first_append_ms"
 TOTALS: Final = ("rows", "views", "bad")
 FIGURES: Final = ("mask", "events", "exposure", "views")
 
 
-def _found(question: Question, measured: Measured) -> tuple[str, list[Any]]:
+def _found(question: Question, measured: Measured, codes: Codes | None) -> tuple[str, list[Any]]:
     """Views of the question that count for the metric, with their events and exposure."""
-    condition, parameters = conditions_of(question)
+    condition, parameters = conditions_of(question, codes)
     sql = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure"  # noqa: S608 - names of ours
         f" FROM views WHERE {condition}"
@@ -27,9 +25,9 @@ def _found(question: Question, measured: Measured) -> tuple[str, list[Any]]:
     return sql, [*measured.parameters, *parameters]
 
 
-def totals(question: Question, measured: Measured) -> Statement:
+def totals(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
     """How many rows there are, how many of them have events or exposure, and how many have events."""
-    found, parameters = _found(question, measured)
+    found, parameters = _found(question, measured, codes)
     sql = f"""
         SELECT count(*) AS rows, count(*) FILTER (events > 0 OR exposure > 0) AS views,
                count(*) FILTER (events > 0) AS bad
@@ -58,29 +56,35 @@ def columns_of(measures: Sequence[Measured]) -> dict[str, str]:
     return {expression: f"m{number}" for number, expression in enumerate(expressions)}
 
 
-def sampled(question: Question, measured: Measured, how: Sampling) -> Statement:
+def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes | None = None) -> Statement:
     """Some views that have events or exposure: those with events and the others as `how` says.
 
     A row a view: the values of all dimensions, events and exposure.
     """
-    found, parameters = _found(question, measured)
-    chosen = f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {how.bad_of:d} ELSE {how.good_of:d} END = 0"
+    found, parameters = _found(question, measured, codes)
+    chosen = f"{SAMPLED_BY} % CASE WHEN events > 0 THEN {how.bad_of:d} ELSE {how.good_of:d} END = 0"
     found = f"SELECT * FROM ({found}) AS all_views WHERE (events > 0 OR exposure > 0) AND {chosen}"  # noqa: S608
     names = [_column(number) for number in range(len(question.by))]
+    coded = {} if codes is None else {name: one.column for one, name in zip(question.by, names, strict=True) if one.column}
     # Values are made of the chosen views alone.
-    values = ", ".join(f"{value_of(question, one)} AS {name}" for one, name in zip(question.by, names, strict=True))
+    values = ", ".join(
+        f"{f'code_{coded[name]}' if name in coded else value_of(question, one)} AS {name}"
+        for one, name in zip(question.by, names, strict=True)
+    )
     sql = f"SELECT {values}, events, exposure FROM ({found}) AS found"  # noqa: S608
-    return Statement(sql, tuple(parameters), (*names, "events", "exposure"))
+    return Statement(sql, tuple(parameters), (*names, "events", "exposure"), coded)
 
 
-def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -> Statement:
+def figures(
+    question: Question, measured: Measured, cohorts: Sequence[Filter], codes: Codes | None = None
+) -> Statement:
     """Events, exposure and views by the cohorts that views are in: `figures_by_cohort` adds them up."""
-    condition, parameters = conditions_of(question)
+    condition, parameters = conditions_of(question, codes)
     found = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base"  # noqa: S608
         f" FROM views WHERE {condition}"
     )
-    return _figures(found, (*measured.parameters, *parameters), cohorts, lambda one: value_of(question, one))
+    return _figures(found, (*measured.parameters, *parameters), cohorts, lambda one: value_of(question, one), codes)
 
 
 def figures_of_rows(question: Question, cohorts: Sequence[Filter]) -> Statement:
@@ -96,12 +100,16 @@ def _column(number: int) -> str:
 
 
 def _figures(
-    found: str, parameters: Sequence[Any], cohorts: Sequence[Filter], expression: Callable[[Dimension], str]
+    found: str,
+    parameters: Sequence[Any],
+    cohorts: Sequence[Filter],
+    expression: Callable[[Dimension], str],
+    codes: Codes | None = None,
 ) -> Statement:
     """A row for each set of cohorts that views are in together: `mask` has a bit a cohort. Its events, exposure and views."""
     bits, values = ["0"], []
     for number, one in enumerate(cohorts):
-        condition, of_condition = filters.sql_of(one, expression)
+        condition, of_condition = filters.sql_of(one, expression, codes)
         bits.append(f"CASE WHEN {condition} THEN {1 << number:d} ELSE 0 END")
         values += of_condition
     sql = f"""
