@@ -28,7 +28,7 @@ class Part:
     fields: tuple[str, ...]
     #: Whether those of two groups add up to that of both.
     is_additive: bool = True
-    #: What one view adds to it, where it adds up.
+    #: What one view adds to it, where it adds up; at least 0.
     of_view: str = "0"
 
 
@@ -78,7 +78,10 @@ def _parts() -> dict[str, Part]:
         for name, on in counted.items()
     }
     return parts | {
-        name: Part(name, f"coalesce(sum({of}), 0)", _fields_of(of), of_view=f"coalesce({of}, 0)")
+        # DuckDB takes twice as long for `greatest` of `coalesce`.
+        name: Part(
+            name, f"coalesce(sum({of}), 0)", _fields_of(of), of_view=f"CASE WHEN ({of}) > 0 THEN ({of}) ELSE 0 END"
+        )
         for name, of in summed.items()
     }
 

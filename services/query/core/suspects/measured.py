@@ -44,15 +44,15 @@ class Measured:
 
 def _of_metric(metric: Metric) -> Measured:
     events, exposure = (
-        " + ".join(f"({PARTS[name].of_view})" for name in names) for names in (metric.numerator, metric.denominator)
+        " + ".join(PARTS[name].of_view for name in names) for names in (metric.numerator, metric.denominator)
     )
     return Measured(
         metric.name,
         metric.title,
         metric.unit,
         metric.scale,
-        f"greatest({events}, 0)",
-        f"greatest({exposure}, 0)",
+        events,
+        exposure,
         f"({PARTS[metric.base].of_view}) > 0",
         metric,
         is_count=metric.denominator == (metric.base,) and metric.unit == "fraction",
