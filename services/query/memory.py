@@ -16,6 +16,7 @@ from services.query.core.sql.relation import Scan
 from services.query.core.sql.statements import Statement
 from services.query.rim.columns import Columns, Kept, TooManyValues
 from services.query.rim.engine import Engine
+from services.query.rim.marks import masks
 from services.query.rim.warehouse import File
 
 log = structlog.get_logger("services.query")
@@ -98,6 +99,8 @@ class Memory:
             chunks = [kept.values[field].texts(chunk) for chunk in whole[field].chunks]
             whole = whole.append_column(f"text_{field}", pa.chunked_array(chunks))
         codes = _Codes(kept)
+        if question.marked:
+            whole = whole.append_column(coded.MASK, await asyncio.to_thread(masks, whole, question.marked, codes))
         laid, of_views = coded.relation(question, codes), asked(codes)
         texts = {one.column for one in question.by if one.column}
         used = {name: table for name, table in tables.items() if name == "pinned"}

@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from services.query.answering import Answering, Read, about_views
-from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.suspects import answer as answers
 from services.query.core.suspects import statements
@@ -106,11 +105,12 @@ class Suspecting:
     async def _figures_of_both(
         self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
     ) -> answers.Rows:
-        selecting = answers.filters_of(found)
-        now, usual = [
-            await self._figures(question.measured, *of, sample, selecting)
-            for of, sample in zip(_sides(question, reads), samples, strict=True)
+        marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
+        tables = [
+            await self._figures(question.measured, replace(side, marked=marked), read, sample)
+            for (side, read), sample in zip(_sides(question, reads), samples, strict=True)
         ]
+        now, usual = (statements.figures_by_cohort(table.to_pylist(), left_out) for table in tables)
         return now, usual
 
     async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
@@ -150,16 +150,12 @@ class Suspecting:
         (totals,) = (await self._answering.table(question, read, asked)).to_pylist()
         return totals  # type: ignore[no-any-return]
 
-    async def _figures(
-        self, measured: Measured, side: Question, read: Read, sample: Sample, cohorts: Sequence[Filter]
-    ) -> answers.Row:
+    async def _figures(self, measured: Measured, side: Question, read: Read, sample: Sample) -> pa.Table:
         """The figures of all views, whether they are in the sample or not."""
-        if sample.rows is None:
-            side = measured.alone(side)
-            table = await self._answering.table(side, read, partial(statements.figures, side, measured, cohorts))
-        else:
-            table = await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side, cohorts))
-        return statements.figures_by_cohort(table.to_pylist(), len(cohorts))
+        if sample.rows is not None:
+            return await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side))
+        side = measured.alone(side)
+        return await self._answering.table(side, read, partial(statements.figures, side, measured))
 
 
 async def until_over(search: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:

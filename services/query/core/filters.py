@@ -135,7 +135,7 @@ def _sql_of_values(
     elif codes is not None and named.kind == "number":
         # A text costs a hundred times as much as a number.
         found = named.fields[0]
-        known = [int(value) for value in known if _NUMBER.fullmatch(value)]
+        known = [number for value in known if (number := whole_number(value)) is not None]
         if not known and not has_unknown:
             return "false", []
     else:
@@ -146,6 +146,11 @@ def _sql_of_values(
         # Under a `not` an unknown value must be false, not null. Elsewhere null is as good, and files can be skipped by it.
         conditions.append(f"coalesce({listed}, false)" if is_negated else listed)
     return f"({' OR '.join(conditions)})", known
+
+
+def whole_number(value: str) -> int | None:
+    """The number that a statement writes as this text; None where there is none."""
+    return int(value) if _NUMBER.fullmatch(value) else None
 
 
 def _sql_of_number(one: Filter) -> tuple[str, list[Any]]:

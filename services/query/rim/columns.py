@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -78,10 +79,15 @@ class Values:
         """The texts of numbers, encoded by those alone that are among them."""
         with self._lock:
             values = list(self._places)
-        found = codes.combine_chunks().dictionary_encode()
-        whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-        texts = pa.array([values[code] for code in whole.dictionary.to_pylist()], pa.string())
-        return pa.chunked_array([pa.DictionaryArray.from_arrays(whole.indices, texts)])
+        numbers = pc.fill_null(codes, len(values)).to_numpy()
+        is_there = np.zeros(len(values) + 1, bool)
+        is_there[numbers] = True
+        (there,) = np.nonzero(is_there[:-1])
+        places = np.zeros(is_there.size, np.int32)
+        places[there] = np.arange(there.size, dtype=np.int32)
+        texts = pa.array([values[number] for number in there], pa.string())
+        indices = pa.array(np.take(places, numbers), mask=numbers == len(values))
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, texts)])
 
 
 def _normal(text: str) -> str:

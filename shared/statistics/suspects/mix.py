@@ -31,7 +31,8 @@ def without_mix(counts: Counts) -> Counts:
     # numpy makes indices of codes at each call.
     lines = usual.codes.astype(np.intp)
     events: list[Floats] = [
-        np.bincount(codes, observed, card).astype(np.float64, copy=False) for codes, card in zip(lines, cards, strict=True)
+        np.bincount(codes, observed, card).astype(np.float64, copy=False)
+        for codes, card in zip(lines, cards, strict=True)
     ]
     expected = usual.exposure * (overall / counts.event)
     for _ in range(_ROUNDS):

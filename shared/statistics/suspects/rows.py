@@ -1,6 +1,7 @@
 """Rows of one range, prepared for the search: sums by value, and by value within a cohort. Pure."""
 
 from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,7 +9,7 @@ from shared.statistics.suspects.counts import DIMENSIONS_MAX, VALUES_MAX, Codes,
 
 Indices = NDArray[np.intp]
 
-assert DIMENSIONS_MAX * (VALUES_MAX + 1) <= np.iinfo(np.uint16).max
+assert np.iinfo(np.uint16).max >= DIMENSIONS_MAX * (VALUES_MAX + 1)
 
 
 def in_one_line(cards: Sequence[int]) -> Indices:
@@ -49,7 +50,9 @@ class Rows:
         if rows is None:
             return self._summed(dimensions, *self._of_bad), self._summed(dimensions, self._codes, self._exposure)
         codes = self._codes[:, rows]
-        return self._summed(dimensions, codes, self._events[rows]), self._summed(dimensions, codes, self._exposure[rows])
+        return self._summed(dimensions, codes, self._events[rows]), self._summed(
+            dimensions, codes, self._exposure[rows]
+        )
 
     def tables(self, rows: Indices) -> tuple[Floats, Floats]:
         """`table` of these rows by each dimension alone: the values of all dimensions in one line, as `in_one_line` numbers them.

@@ -9,6 +9,8 @@ from services.query.core.sql.statements import Statement, fields_of, keys_of
 
 #: The table; `values_…` are those of the values of its texts.
 TABLE: Final = "kept"
+#: Its column that tells a question's cohorts apart.
+MASK: Final = "mask"
 #: Texts that metrics read as they are.
 _RAW: Final = frozenset({"startup_unknown"})
 _SHAPES: Final = frozenset({"overall", "timeseries", "breakdown", "distribution", "suspects"})
@@ -41,6 +43,7 @@ def relation(question: Question, codes: Codes) -> Statement:
         else:
             listed.append(f"t.{field} AS code_{field}")
     listed += [f"t.text_{field}::VARCHAR AS {field}" for field in raw_texts(question)]
+    listed += [f"t.{MASK}"] if question.marked else []
     conditions = ["t.hour >= ? AND t.hour < ?"]
     only, but = question.customers.only, question.customers.but
     if only is not None:

@@ -94,6 +94,19 @@ def filters_of(searched: Searched) -> list[Filter]:
     return made
 
 
+def cohorts_of(searched: Searched) -> tuple[Filter, ...]:
+    """All that is listed, each with all of its views."""
+    return tuple(map(_cohort, searched.listed))
+
+
+def left_out_of(searched: Searched) -> list[int]:
+    """Of each cohort that is listed the bits of those before it whose views are not in it: as `filters_of`."""
+    return [
+        sum(1 << place for place, other in enumerate(searched.found[:number]) if not _are_apart(one, other))
+        for number, one in enumerate(searched.listed)
+    ]
+
+
 def said_of(question: SuspectsQuestion, searched: Searched, rows: Rows) -> list[Judged]:
     """What the figures of all views say of each cohort that is listed."""
     quads = [_quad(question, rows, f"_{number}") for number in range(len(searched.listed))]

@@ -7,12 +7,13 @@ from services.query.core import filters
 from services.query.core.dimensions import Dimension
 from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
+from services.query.core.sql.coded import MASK
 from services.query.core.sql.statements import SAMPLED_BY, Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured
 from shared.statistics.suspects.sampling import Sampling
 
 TOTALS: Final = ("rows", "views", "bad")
-FIGURES: Final = ("mask", "events", "exposure", "views")
+FIGURES: Final = (MASK, "events", "exposure", "views")
 
 
 def _found(question: Question, measured: Measured, codes: Codes | None) -> tuple[str, list[Any]]:
@@ -62,10 +63,15 @@ def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes 
     A row a view: the values of all dimensions, events and exposure.
     """
     found, parameters = _found(question, measured, codes)
-    chosen = f"{SAMPLED_BY} % CASE WHEN events > 0 THEN {how.bad_of:d} ELSE {how.good_of:d} END = 0"
-    found = f"SELECT * FROM ({found}) AS all_views WHERE (events > 0 OR exposure > 0) AND {chosen}"  # noqa: S608
+    chosen = (
+        f"CASE WHEN events > 0 THEN {SAMPLED_BY} % {how.bad_of:d} = 0"
+        f" ELSE {SAMPLED_BY} % {how.good_of:d} = 0 AND exposure > 0 END"
+    )
+    found = f"SELECT * FROM ({found}) AS all_views WHERE {chosen}"  # noqa: S608
     names = [_column(number) for number in range(len(question.by))]
-    coded = {} if codes is None else {name: one.column for one, name in zip(question.by, names, strict=True) if one.column}
+    coded = (
+        {} if codes is None else {name: one.column for one, name in zip(question.by, names, strict=True) if one.column}
+    )
     # Values are made of the chosen views alone.
     values = ", ".join(
         f"{f'code_{coded[name]}' if name in coded else value_of(question, one)} AS {name}"
@@ -75,24 +81,25 @@ def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes 
     return Statement(sql, tuple(parameters), (*names, "events", "exposure"), coded)
 
 
-def figures(
-    question: Question, measured: Measured, cohorts: Sequence[Filter], codes: Codes | None = None
-) -> Statement:
-    """Events, exposure and views by the cohorts that views are in: `figures_by_cohort` adds them up."""
+def figures(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
+    """Events, exposure and views by the cohorts (`question.marked`) that views are in: `figures_by_cohort` adds them up."""
     condition, parameters = conditions_of(question, codes)
     found = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base"  # noqa: S608
         f" FROM views WHERE {condition}"
     )
-    return _figures(found, (*measured.parameters, *parameters), cohorts, lambda one: value_of(question, one), codes)
+    given = (*measured.parameters, *parameters)
+    if codes is not None and question.marked:
+        return Statement(_added_up(found), given, FIGURES)
+    return _figures(found, given, question.marked, lambda one: value_of(question, one))
 
 
-def figures_of_rows(question: Question, cohorts: Sequence[Filter]) -> Statement:
+def figures_of_rows(question: Question) -> Statement:
     """The same over relation `found`: the values of all dimensions, events, exposure and base of each view."""
     columns = {one.name: _column(number) for number, one in enumerate(question.by)}
     # A filter names stored texts by their column.
     stored = "".join(f", {columns[one.name]} AS {one.column}" for one in question.by if one.column)
-    return _figures(f"SELECT *{stored} FROM found", (), cohorts, lambda one: columns[one.name])  # noqa: S608
+    return _figures(f"SELECT *{stored} FROM found", (), question.marked, lambda one: columns[one.name])  # noqa: S608
 
 
 def _column(number: int) -> str:
@@ -104,27 +111,32 @@ def _figures(
     parameters: Sequence[Any],
     cohorts: Sequence[Filter],
     expression: Callable[[Dimension], str],
-    codes: Codes | None = None,
 ) -> Statement:
-    """A row for each set of cohorts that views are in together: `mask` has a bit a cohort. Its events, exposure and views."""
     bits, values = ["0"], []
     for number, one in enumerate(cohorts):
-        condition, of_condition = filters.sql_of(one, expression, codes)
+        condition, of_condition = filters.sql_of(one, expression)
         bits.append(f"CASE WHEN {condition} THEN {1 << number:d} ELSE 0 END")
         values += of_condition
-    sql = f"""
-        SELECT mask, sum(events)::double AS events, sum(exposure)::double AS exposure, count(*) FILTER (is_base) AS views
-        FROM (SELECT events, exposure, is_base, {" + ".join(bits)} AS mask FROM ({found}) AS views_found) AS flagged
-        GROUP BY mask ORDER BY mask
+    marked = f"SELECT events, exposure, is_base, {' + '.join(bits)} AS {MASK} FROM ({found}) AS views_found"  # noqa: S608
+    return Statement(_added_up(marked), (*values, *parameters), FIGURES)
+
+
+def _added_up(marked: str) -> str:
+    """A row for each set of cohorts that views are in together, with its events, exposure and views."""
+    return f"""
+        SELECT {MASK}, sum(events)::double AS events, sum(exposure)::double AS exposure,
+               count(*) FILTER (is_base) AS views
+        FROM ({marked}) AS marked GROUP BY {MASK} ORDER BY {MASK}
     """  # noqa: S608 - names of ours
-    return Statement(sql, (*values, *parameters), FIGURES)
 
 
-def figures_by_cohort(rows: Sequence[Mapping[str, Any]], cohorts: int) -> dict[str, float]:
-    """What the rows of `figures` add up to, of each cohort and of all views: `events_0`, `exposure_0`, `views_0` … `views`."""
+def figures_by_cohort(rows: Sequence[Mapping[str, Any]], left_out: Sequence[int]) -> dict[str, float]:
+    """What the rows of `figures` add up to, of each cohort and of all views: `events_0`, `exposure_0`, `views_0` … `views`.
+
+    `left_out` has of each cohort the bits of those whose views it leaves out.
+    """
     found: dict[str, float] = {}
-    for suffix, bit in (*((f"_{number}", 1 << number) for number in range(cohorts)), ("", 0)):
-        own = [row for row in rows if not bit or row["mask"] & bit]
-        for name in FIGURES[1:]:
-            found[f"{name}{suffix}"] = sum(row[name] or 0 for row in own)
-    return found
+    for number, others in enumerate(left_out):
+        own = [row for row in rows if row[MASK] >> number & 1 and not row[MASK] & others]
+        found |= {f"{name}_{number}": sum(row[name] or 0 for row in own) for name in FIGURES[1:]}
+    return found | {name: sum(row[name] or 0 for row in rows) for name in FIGURES[1:]}
