@@ -70,7 +70,7 @@ class Suspecting:
         """The answer. Raises what `Answering` raises."""
         async with self._one:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
-            samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
+            samples = await asyncio.gather(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
             is_confirmed = question.measured.is_count and any(sample.rows is None for sample in samples)
@@ -106,10 +106,12 @@ class Suspecting:
         self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
     ) -> answers.Rows:
         marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
-        tables = [
-            await self._figures(question.measured, replace(side, marked=marked), read, sample)
-            for (side, read), sample in zip(_sides(question, reads), samples, strict=True)
-        ]
+        tables = await asyncio.gather(
+            *(
+                self._figures(question.measured, replace(side, marked=marked), read, sample)
+                for (side, read), sample in zip(_sides(question, reads), samples, strict=True)
+            )
+        )
         now, usual = (statements.figures_by_cohort(table.to_pylist(), left_out) for table in tables)
         return now, usual
 
