@@ -9,7 +9,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from services.query.answering import Answering, Read, about_views
 from services.query.core.question import Question
@@ -18,12 +17,11 @@ from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
-from shared.statistics.suspects.counts import Counts, Floats, beside_rest, clump, numbered
+from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
 from shared.statistics.suspects.search import searched
 from shared.statistics.suspects.suspect import Searched, confirmed
 
-Codes = NDArray[np.int64]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -221,7 +219,7 @@ def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
             now, usual = (replace(one, events=np.minimum(one.events, most)) for one in (now, usual))
             event = clump(np.minimum(both, most))
     values: list[list[str | None]] = []
-    lines: tuple[list[Codes], list[Codes]] = ([], [])
+    lines: tuple[list[Places], list[Places]] = ([], [])
     for number in range(len(question.now.by)):
         sides = [one.table.column(number) for one in (now, usual)]
         known, codes = _together(sides)
@@ -238,10 +236,10 @@ def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
     )
 
 
-def _together(sides: Sequence[pa.ChunkedArray]) -> tuple[list[str | None], list[Codes]]:
+def _together(sides: Sequence[pa.ChunkedArray]) -> tuple[list[str | None], list[Places]]:
     """The values of encoded columns, the unknown one last, and the number of each row's value."""
     whole = pa.chunked_array([chunk for side in sides for chunk in side.chunks], sides[0].type).unify_dictionaries()
     known = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
     numbers = [chunk.indices.fill_null(len(known)).to_numpy() for chunk in whole.chunks]
-    codes = np.concatenate([np.zeros(0, np.int64), *numbers]).astype(np.int64)
-    return [*known, None], np.split(codes, [len(sides[0])])
+    places = np.concatenate([np.zeros(0, np.int32), *numbers])
+    return [*known, None], np.split(places, [len(sides[0])])

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 Value = str | None
 Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
+#: Of each row the place of its value among those that are known.
+Places = NDArray[np.int32]
 
 DIMENSIONS_MAX: Final = 12
 #: Values of one dimension that can be suspects: those with the most events. All others share `OTHER`. A code has eight bits.
@@ -87,11 +89,11 @@ def coded(
 ) -> Counts:
     """Counts of rows whose values are texts, by dimension; `measured` are events and exposure of each row."""
     numbers: list[dict[Value, int]] = []
-    lines: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+    lines: tuple[list[Places], list[Places]] = ([], [])
     for name in now:
         known: dict[Value, int] = {}
         for line, column in zip(lines, (now[name], usual[name]), strict=True):
-            line.append(np.array([known.setdefault(value, len(known)) for value in column], np.int64))
+            line.append(np.array([known.setdefault(value, len(known)) for value in column], np.int32))
         numbers.append(known)
     return numbered(tuple(now), [tuple(known) for known in numbers], lines, measured, measured_usually, event=event)
 
@@ -99,7 +101,7 @@ def coded(
 def numbered(
     dimensions: tuple[str, ...],
     values: Sequence[Sequence[Value]],
-    lines: tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.int64]]],
+    lines: tuple[Sequence[Places], Sequence[Places]],
     measured: tuple[Floats, Floats],
     measured_usually: tuple[Floats, Floats],
     *,
@@ -113,19 +115,30 @@ def numbered(
     for place, known in enumerate(values):
         events = np.bincount(lines[0][place], weights=measured[0], minlength=len(known))
         exposure = np.bincount(lines[0][place], weights=measured[1], minlength=len(known))
-        # By name last: the same rows make the same codes, in any order.
-        names = sorted(range(len(known)), key=lambda number: known[number] or "")
-        order = np.lexsort((np.argsort(names), -exposure, -events))[:VALUES_MAX]
+        order = _most(known, events, exposure)
         code_of = np.zeros(len(known), np.uint8)
         code_of[order] = np.arange(1, len(order) + 1)
         kept.append((None, *(known[number] for number in order)))
         for line, given in zip(codes, lines, strict=True):
-            line.append(code_of[given[place]])
+            line.append(np.take(code_of, given[place]))
     now, usual = (
         Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint8), *of)
         for line, of in zip(codes, (measured, measured_usually), strict=True)
     )
     return Counts(dimensions, tuple(kept), now, usual, event)
+
+
+def _most(known: Sequence[Value], events: Floats, exposure: Floats) -> list[int]:
+    """The places of the values that are kept, those with the most events and exposure first.
+
+    By name last: the same rows make the same codes, in any order.
+    """
+    places = np.lexsort((-exposure, -events))
+    if len(known) > VALUES_MAX:
+        last = places[VALUES_MAX - 1]
+        is_tied = (events[places] == events[last]) & (exposure[places] == exposure[last])
+        places = places[is_tied | (np.arange(places.size) < VALUES_MAX)]
+    return sorted(places.tolist(), key=lambda place: (-events[place], -exposure[place], known[place] or ""))[:VALUES_MAX]
 
 
 def beside_rest(counts: Counts) -> Counts:
