@@ -35,6 +35,7 @@ def without_mix(counts: Counts) -> Counts:
         for codes, card in zip(lines, cards, strict=True)
     ]
     expected = usual.exposure * (overall / counts.event)
+    change = np.empty_like(expected)
     for _ in range(_ROUNDS):
         for place, (codes, card) in enumerate(zip(lines, cards, strict=True)):
             fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
@@ -42,7 +43,7 @@ def without_mix(counts: Counts) -> Counts:
             drawn = prior_weight(events[place], plain, _prior(events[place], plain))
             # The factor as a whole is drawn towards 1, not the change of this round.
             wanted = (events[place] + drawn) / (plain + drawn)
-            expected *= (wanted / factors[place])[codes]
+            expected *= np.take(wanted / factors[place], codes, out=change, mode="clip")
             factors[place] = wanted
     now, usual = (_bounded(_weighted(side, factors), side, counts, overall) for side in (counts.now, usual))
     return replace(counts, now=now, usual=usual)

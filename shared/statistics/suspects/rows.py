@@ -9,7 +9,7 @@ from shared.statistics.suspects.counts import DIMENSIONS_MAX, VALUES_MAX, Codes,
 
 Indices = NDArray[np.intp]
 
-assert np.iinfo(np.uint16).max >= DIMENSIONS_MAX * (VALUES_MAX + 1)
+assert np.iinfo(np.uint16).max >= max(DIMENSIONS_MAX, VALUES_MAX + 1) * (VALUES_MAX + 1)
 
 
 def in_one_line(cards: Sequence[int]) -> Indices:
@@ -29,12 +29,9 @@ class Rows:
         bad = np.flatnonzero(self._events)
         self._of_bad = (side.codes[:, bad], self._events[bad])
         self._is_free = np.ones(side.exposure.size, bool)
-        #: By dimension the rows in the order of its values, and where each value begins.
-        self._sorted: dict[int, tuple[Indices, Indices]] = {}
         self._starts = in_one_line(cards)
         # A line a row: those of a cohort lie together.
         self._in_one_line = np.add(side.codes.T, self._starts[:-1], dtype=np.uint16, order="C", casting="unsafe")
-        self._place = np.empty(side.exposure.size, np.intp)
 
     def total(self) -> tuple[float, float]:
         """Events and exposure of all rows."""
@@ -46,7 +43,7 @@ class Rows:
         return found
 
     def table(self, dimensions: Sequence[int], rows: Indices | None = None) -> tuple[Floats, Floats]:
-        """Events and exposure by the values of these dimensions, of all rows or of these."""
+        """Events and exposure by the values of one or two dimensions, of all rows or of these."""
         if rows is None:
             return self._summed(dimensions, *self._of_bad), self._summed(dimensions, self._codes, self._exposure)
         codes = self._codes[:, rows]
@@ -69,31 +66,21 @@ class Rows:
 
     def of(self, cohort: Sequence[tuple[int, int]]) -> Indices:
         """The free rows of a cohort: dimensions and the code of each."""
-        slices = [self._of_value(place, code) for place, code in cohort]
-        first = min(range(len(slices)), key=lambda number: len(slices[number]))
-        found = slices[first]
-        for place, code in (*cohort[:first], *cohort[first + 1 :]):
-            found = found[np.take(self._codes[place], found) == code]
-        return found[np.take(self._is_free, found)]
+        found = self._is_free
+        for place, code in cohort:
+            found = found & (self._codes[place] == code)
+        return np.flatnonzero(found)
 
     def take_rows(self, rows: Indices) -> None:
         """These rows are a suspect's from now on."""
         self._is_free[rows] = False
 
-    def _of_value(self, place: int, code: int) -> Indices:
-        if place not in self._sorted:
-            order = np.argsort(self._codes[place], kind="stable")
-            counts = np.bincount(self._codes[place], minlength=self._cards[place])
-            self._sorted[place] = (order, in_one_line(counts))
-        order, starts = self._sorted[place]
-        return order[starts[code] : starts[code + 1]]
-
     def _summed(self, dimensions: Sequence[int], codes: Codes, weights: Floats) -> Floats:
         first, *others = dimensions
-        place, size = self._place[: weights.size], self._cards[first]
-        np.copyto(place, codes[first])
+        # Codes of two dimensions fit into 16 bits.
+        place, size = codes[first].astype(np.uint16), self._cards[first]
         for dimension in others:
-            place *= self._cards[dimension]
+            place *= np.uint16(self._cards[dimension])
             place += codes[dimension]
             size *= self._cards[dimension]
         return np.bincount(place, weights, size).astype(np.float64, copy=False)
