@@ -74,7 +74,7 @@ class _Batch:
     def _numbers(self, field: str, of_null: int) -> NDArray[Any]:
         if field not in self._columns:
             column = self._batch[field]
-            filled = pc.fill_null(column, of_null) if column.null_count else column
+            filled = pc.fill_null(column, pa.scalar(of_null).cast(column.type)) if column.null_count else column
             self._columns[field] = filled.to_numpy(zero_copy_only=False)
         return self._columns[field]
 

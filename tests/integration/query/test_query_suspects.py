@@ -14,8 +14,10 @@ from deploy.local.postgres import Postgres as Server
 from services.query.core.customers import EVERY_CUSTOMER, Customers
 from services.query.core.question import Asked, parsed
 from services.query.core.question import understood as understood_question
+from services.query.core.sql.statements import Statement
 from services.query.core.suspects.answer import Suspect, Suspects
 from services.query.core.suspects.question import SUSPECTS_MAX, AskedSuspects, SuspectsQuestion, understood
+from services.query.memory import Memory
 from services.query.suspecting import Suspecting, _searched
 from shared.schemas.view import View
 from shared.statistics.suspects.suspect import LINE
@@ -92,6 +94,20 @@ async def suspected(
         return await suspecting.suspects(asked(customers=customers, **given))
 
 
+def counted_calls(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> list[Statement]:
+    """The statements that are answered from columns in memory from now on."""
+    answered: list[Statement] = []
+    laid_out = memory.laid_out
+
+    async def counting(*given: Any) -> Any:
+        found = await laid_out(*given)
+        answered.extend([] if found is None else [found[0]])
+        return found
+
+    monkeypatch.setattr(memory, "laid_out", counting)
+    return answered
+
+
 def named(one: Suspect) -> dict[str, str | None]:
     return {condition.dimension: condition.value for condition in one.conditions}
 
@@ -144,6 +160,35 @@ async def test_a_sample_names_the_same_cohort_and_all_views_give_its_figures(ins
     assert named(sampled.suspects[0]) == WORSE
     assert sampled.suspects[0].figure == whole.suspects[0].figure
     assert sampled.suspects[0].excess == pytest.approx(whole.suspects[0].excess, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"metric": "playback_failure_fraction"},
+        {"metric": "rebuffer_fraction", "dimensions": "asn,cdn,player_version,playback_failed,customer"},
+        {"metric": "startup_ms", "above_ms": "4000"},
+        {"metric": "rebuffers_per_minute", "filter": '{"not": {"dimension": "asn", "in": ["3209", "none"]}}'},
+        {"metric": "playback_failure_fraction", "filter": '{"dimension": "cdn", "in": ["fastly", null]}'},
+    ],
+)
+@pytest.mark.parametrize("bad_max", [250, BAD_NEAR])
+async def test_columns_in_memory_give_the_answer_of_files(
+    installation: Installation, given: dict[str, str], bad_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from_files = await suspected(installation, bad_max=bad_max, **given)
+    assert from_files.read.sampled < from_files.read.views
+
+    async with installation.remembering() as (answering, memory):
+        suspecting = Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max)
+        await suspecting.suspects(asked(**given))
+        await memory.read_all()
+        answered = counted_calls(monkeypatch, memory)
+        from_memory = await suspecting.suspects(asked(**given))
+
+    # The totals, the sample and the figures of what is usual; the hour is in Postgres.
+    assert len(answered) == 3
+    assert from_memory == from_files
 
 
 async def test_what_a_sample_leaves_near_the_line_is_a_suspect_by_all_views(installation: Installation) -> None:

@@ -115,7 +115,12 @@ def test_what_was_asked_for_longest_ago_goes_first_and_the_bytes_stay_in_their_b
 
 
 def test_a_question_for_which_there_is_no_room_reads_nothing(tmp_path: Path) -> None:
-    assert Columns(1_000).missing({a_file(tmp_path, "1"): 1_000}, FIELDS) == {}
+    path = a_file(tmp_path, "1")
+    # Two texts of 16 bits, two numbers of 32 bits, and a bit each that says whether there is one.
+    room = 1_000 * (2 * 17 + 2 * 33) // 8
+
+    assert Columns(room - 1).missing({path: 1_000}, FIELDS) == {}
+    assert Columns(room).missing({path: 1_000}, FIELDS) == {path: ["hour", "customer_id", *FIELDS]}
 
 
 def test_a_text_with_too_many_values_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

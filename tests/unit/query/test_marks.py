@@ -1,0 +1,106 @@
+"""Cohorts marked in columns in memory: the bits that statements over files have."""
+
+import itertools
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from services.query.core.dimensions import DIMENSIONS
+from services.query.core.filters import Filter, sql_of, whole_number
+from services.query.rim.columns import Values
+from services.query.rim.marks import COHORTS_MAX, masks
+
+CHANCE = random.Random(7)
+ROWS = 500
+TEXTS: Mapping[str, list[str | None]] = {
+    "cdn": ["own", "fastly", None],
+    "country": ["DE", "", None],
+}
+COLUMNS: dict[str, list[Any]] = {name: CHANCE.choices(values, k=ROWS) for name, values in TEXTS.items()} | {
+    "asn": CHANCE.choices([0, 3320, 12322, None], k=ROWS),
+    "playback_failed": CHANCE.choices([True, False, None], k=ROWS),
+}
+#: Values that views have, unknown ones, and some that no view has.
+VALUES: Mapping[str, list[str | None]] = {
+    "cdn": ["own", "fastly", None, "nobody's"],
+    "country": ["DE", "", None],
+    "asn": ["3320", "0", None, "03320", "1", "x", "9" * 12, "9" * 30],
+    "playback_failed": ["true", "false", None, "TRUE"],
+}
+
+
+class Coded:
+    """`filters.Codes` of the texts above."""
+
+    def __init__(self) -> None:
+        self.values = {name: Values() for name in TEXTS}
+        self.columns = {name: self.values[name].coded(pa.array(COLUMNS[name], pa.string())) for name in TEXTS}
+
+    def place(self, field: str, value: str) -> int | None:
+        return self.values[field].place(value)
+
+    def count(self, field: str) -> int:
+        return len(self.values[field])
+
+
+def one_of(name: str, value: str | None) -> Filter:
+    return Filter(dimension=name, values=(value,))
+
+
+def cohorts() -> list[Filter]:
+    single = [one_of(name, value) for name, values in VALUES.items() for value in values]
+    pairs = [pair for pair in itertools.combinations(single, 2) if pair[0].dimension != pair[1].dimension]
+    return single + [Filter(all_of=pair) for pair in CHANCE.sample(pairs, COHORTS_MAX - len(single))]
+
+
+@pytest.mark.parametrize("lengths", [[ROWS], [1, 0, 199, 300]])
+def test_a_row_has_the_bit_of_a_cohort_where_its_filter_holds(lengths: list[int]) -> None:
+    codes, rows = Coded(), pa.table(COLUMNS)
+    whole = pa.table({**codes.columns, "asn": pa.array(COLUMNS["asn"], pa.int32()), "playback_failed": rows[3]})
+    starts = itertools.accumulate(lengths, initial=0)
+    chunks = pa.concat_tables([whole.slice(start, length) for start, length in zip(starts, lengths, strict=False)])
+    wanted = cohorts()
+
+    found = masks(chunks, wanted, codes).to_pylist()
+
+    assert len(wanted) == COHORTS_MAX
+    for number, cohort in enumerate(wanted):
+        condition, parameters = sql_of(cohort, lambda one: one.sql)
+        said = duckdb.execute(f"SELECT coalesce({condition}, false) FROM rows", parameters).fetchall()
+        assert [bool(mask >> number & 1) for mask in found] == [holds for (holds,) in said], cohort
+    assert len(set(found)) > 20
+
+
+def test_numbers_are_compared_as_numbers_where_texts_have_numbers_too() -> None:
+    one = Filter(dimension="asn", values=("3320", "03320", None))
+
+    assert sql_of(one, lambda named: named.sql, Coded()) == ("(asn IS NULL OR asn IN (?))", [3320])
+    assert sql_of(one_of("asn", "x"), lambda named: named.sql, Coded()) == ("false", [])
+    assert sql_of(one, lambda named: named.sql) == (
+        f"({DIMENSIONS['asn'].sql} IS NULL OR {DIMENSIONS['asn'].sql} IN (?, ?))",
+        ["3320", "03320"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("-7", -7), ("64512", 64512), ("-0", None), ("007", None), ("1.0", None), (" 1", None), ("", None)],
+)
+def test_a_text_is_a_number_where_a_statement_writes_it_so(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
+
+
+def test_texts_among_some_rows_are_those_of_their_numbers_alone() -> None:
+    values = Values()
+    values.coded(pa.array([f"value {number}" for number in range(1_000)]))
+    given = ["value 7", None, "value 999", "value 7", None]
+
+    found = values.among(pa.chunked_array([values.coded(pa.array(given[:2])), values.coded(pa.array(given[2:]))]))
+
+    assert found.to_pylist() == given
+    assert sorted(found.chunk(0).dictionary.to_pylist()) == ["value 7", "value 999"]
+    assert values.among(pa.chunked_array([], pa.uint16())).to_pylist() == []
