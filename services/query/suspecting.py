@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
@@ -68,7 +68,7 @@ class Suspecting:
         """The answer. Raises what `Answering` raises."""
         async with self._one:
             reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
-            samples = await asyncio.gather(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
+            samples = await both(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
             is_confirmed = question.measured.is_count and any(sample.rows is None for sample in samples)
@@ -104,7 +104,7 @@ class Suspecting:
         self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
     ) -> answers.Rows:
         marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
-        tables = await asyncio.gather(
+        tables = await both(
             *(
                 self._figures(question.measured, replace(side, marked=marked), read, sample)
                 for (side, read), sample in zip(_sides(question, reads), samples, strict=True)
@@ -156,6 +156,16 @@ class Suspecting:
             return await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side))
         side = measured.alone(side)
         return await self._answering.table(side, read, partial(statements.figures, side, measured))
+
+
+async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, T]) -> list[T]:
+    """The results of both, which run at the same time. If one fails, the other is stopped before its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in (first, second)]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def until_over(search: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:

@@ -223,7 +223,8 @@ class Columns:
         kind = _CODE if _is_text(name) else _type_of(name)
         if pa.types.is_integer(kind) and not (_is_text(name) or name in self._wide):
             kind = _SMALL
-        return (kind.bit_width + 1) / 8
+        bits: int = kind.bit_width + 1
+        return bits / 8
 
     def _refuse(self, name: str) -> None:
         log.info("column_not_kept", field=name, values_max=VALUES_MAX)

@@ -113,8 +113,10 @@ def numbered(
     kept: list[tuple[Value, ...]] = []
     codes: tuple[list[Codes], list[Codes]] = ([], [])
     for place, known in enumerate(values):
-        events = np.bincount(lines[0][place], weights=measured[0], minlength=len(known))
-        exposure = np.bincount(lines[0][place], weights=measured[1], minlength=len(known))
+        # Without rows numpy counts in whole numbers.
+        events, exposure = (
+            np.bincount(lines[0][place], weights, len(known)).astype(np.float64, copy=False) for weights in measured
+        )
         order = _most(known, events, exposure)
         code_of = np.zeros(len(known), np.uint8)
         code_of[order] = np.arange(1, len(order) + 1)
@@ -138,7 +140,9 @@ def _most(known: Sequence[Value], events: Floats, exposure: Floats) -> list[int]
         last = places[VALUES_MAX - 1]
         is_tied = (events[places] == events[last]) & (exposure[places] == exposure[last])
         places = places[is_tied | (np.arange(places.size) < VALUES_MAX)]
-    return sorted(places.tolist(), key=lambda place: (-events[place], -exposure[place], known[place] or ""))[:VALUES_MAX]
+    return sorted(places.tolist(), key=lambda place: (-events[place], -exposure[place], known[place] or ""))[
+        :VALUES_MAX
+    ]
 
 
 def beside_rest(counts: Counts) -> Counts:

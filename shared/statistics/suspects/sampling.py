@@ -8,8 +8,8 @@ import numpy as np
 from shared.statistics.suspects.counts import Floats
 
 #: Views of a range that are searched: with events, and others. More are sampled.
-BAD_MAX: Final = 100_000
-GOOD_MAX: Final = 120_000
+BAD_MAX: Final = 80_000
+GOOD_MAX: Final = 80_000
 
 
 @dataclass(frozen=True)

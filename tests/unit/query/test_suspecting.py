@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from services.query.suspecting import until_over
+from services.query.suspecting import both, until_over
 
 
 async def test_a_caller_that_is_cancelled_leaves_when_its_search_is_over() -> None:
@@ -37,3 +37,24 @@ async def test_what_a_search_finds_and_raises_is_its_callers() -> None:
     assert await until_over(sum, [1, 2]) == 3
     with pytest.raises(TypeError):
         await until_over(sum, 3)  # type: ignore[arg-type]
+
+
+async def test_if_one_of_both_fails_the_other_is_stopped_and_the_caller_has_the_error() -> None:
+    is_stopped = False
+
+    async def fail() -> int:
+        raise LookupError
+
+    async def wait() -> int:
+        nonlocal is_stopped
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            is_stopped = True
+            raise
+        return 0
+
+    with pytest.raises(LookupError):
+        await both(wait(), fail())
+    assert is_stopped
+    assert await both(asyncio.sleep(0, 1), asyncio.sleep(0, 2)) == [1, 2]
