@@ -125,10 +125,10 @@ def viewers_at(minute: int) -> int:
 
 
 def watched_before(installation: Installation) -> None:
-    """Viewers of the last day, as `services/serving` lands them: by minute, and by 5 s of the last hour."""
+    """Viewers of the last day, as `services/serving` lands them: by minute, and by 5 s of the last three hours."""
     until = int(time.time() // 60)
     with psycopg.connect(installation.postgres.dsn) as connection, connection.cursor() as cursor:
-        for table, first in (("live_minutes", until - 1_440), ("live_steps", until - 60)):
+        for table, first in (("live_minutes", until - 1_440), ("live_steps", until - 180)):
             rows = []
             for minute in range(first, until):
                 shares = {"": {"": 1.0}, "cdn": {"fastly": 0.25, "akamai": 0.75}}

@@ -172,11 +172,11 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     seen.open("?customer=acme")
     page = seen.page
 
-    def first_and_last(back: str) -> tuple[str, str]:
+    def first_and_last(back: str, *, of: str = "#back", title: str = "the last {}") -> tuple[str, str]:
         with page.expect_response(re.compile("/v1/live/history")):
-            page.locator("#back").get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
+            page.locator(of).get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
         plot = page.locator(".chart .plot").first
-        expect(plot).to_have_attribute("aria-label", re.compile(f"the last {back}"), timeout=SOON_MS)
+        expect(plot).to_have_attribute("aria-label", re.compile(title.format(back)), timeout=SOON_MS)
         read = []
         for key in ("Home", "End"):
             plot.focus()
@@ -193,6 +193,14 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     first, last = first_and_last("1 h")
     assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
     assert seen.asked["/v1/live/history"]["step_ms"] == ["5000"]
+    # The hour before it, by the same steps, and without what is now.
+    newest = minute_of_answer()
+    first, last = first_and_last("← 1 h earlier", of="#back-steps", title=" – .* by 5 s")
+    assert minute_of_answer() == newest - 60
+    assert (first, last) == (str(viewers_at(newest - 60)), str(viewers_at(newest - 1)))
+    assert seen.asked["/v1/live/history"]["step_ms"] == ["5000"]
+    first, last = first_and_last("up to now", of="#back-steps", title="the last 1 h")
+    assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
     # The same of one slice, by one click.
     page.locator("#slice-cdn").get_by_role("link", name="fastly").click()
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)

@@ -2,7 +2,7 @@
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
 import { ageText, bitrateText, countText, shareText } from "./words/format.js";
-import { HOUR_MS, MINUTE_MS } from "./place/ranges.js";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
 
 /** Of the stream, and of the last day of what was landed. */
 const STEP_MS = 5_000;
@@ -95,6 +95,22 @@ export const BACK = {
   "6h": { title: "6 h", ms: 6 * HOUR_MS, step_ms: MINUTE_MS },
   "24h": { title: "24 h", ms: 24 * HOUR_MS, step_ms: MINUTE_MS },
 };
+
+/**
+ * Which stretch the chart of Now shows. An earlier one is by 5 s as long as steps are kept, a day, and then by minute.
+ * @param {string} back - Key of `BACK`.
+ * @param {string | undefined} until - Where an earlier stretch ends, ms since 1970; else it ends with this minute.
+ * @param {number} now_ms
+ * @returns {{from_ms: number, until_ms: number, step_ms: number, isEarlier: boolean}}
+ */
+export function stretchOf(back, until, now_ms) {
+  const { ms, step_ms } = BACK[back];
+  const now = (Math.floor(now_ms / MINUTE_MS) + 1) * MINUTE_MS;
+  const given = Math.floor(Number(until || NaN) / MINUTE_MS) * MINUTE_MS;
+  const isEarlier = given > 0 && given < now;
+  const until_ms = isEarlier ? given : now;
+  return { from_ms: until_ms - ms, until_ms, step_ms: until_ms - ms < now - DAY_MS ? Math.max(step_ms, MINUTE_MS) : step_ms, isEarlier };
+}
 
 /**
  * A tile's values of earlier, then those of the stream. Where earlier ones are by minute, what is counted is by minute all along.

@@ -6,8 +6,8 @@ import { useEffect } from "preact/hooks";
 import { cut, filterOfSlice, filterText, liveParts, narrowedLive, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
-import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
-import { MINUTE_MS } from "../core/place/ranges.js";
+import { BACK, cellsOf, joined, stretchOf, TILES, valuesOf } from "../core/live.js";
+import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
@@ -94,7 +94,7 @@ function Live({ picture, chosen, isOld, slice }) {
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
     </div>`}
     <span class="forms" id="back" role="group" aria-label="How far back">
-      ${Object.entries({ ...(isEmpty ? {} : { "": { title: ageText(span_ms) } }), ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
+      ${Object.entries({ ...(isEmpty ? {} : { "": { title: ageText(span_ms) } }), ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name, until: "" } }, { replace: true })}>${title}</button>`)}
     </span>
     ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${ageText(span_ms)} by 5 s`} />`}
   </div>`;
@@ -105,17 +105,32 @@ function Earlier({ tile, picture, slice, back }) {
   // Who may see one customer alone need not choose it.
   const only = picture.customers_total === 1 ? picture.customers[0]?.customer : undefined;
   const customer = place.value.customer === "*" && only ? only : place.value.customer;
-  const { ms, step_ms, title } = BACK[back];
+  const { until } = place.value.more;
   const [dimension, value] = pastOf(slice);
   const asked = () => {
-    const until_ms = (Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS;
-    return `/v1/live/history?${new URLSearchParams({ customer, dimension, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(until_ms - ms), until_ms: String(until_ms) })}`;
+    const { from_ms, until_ms, step_ms } = stretchOf(back, until, Date.now());
+    return `/v1/live/history?${new URLSearchParams({ customer, dimension, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(from_ms), until_ms: String(until_ms) })}`;
   };
-  const found = useFetched(customer === "*" ? null : JSON.stringify(["history", customer, slice, tile.name, back]), asked, 30_000);
+  const found = useFetched(customer === "*" ? null : JSON.stringify(["history", customer, slice, tile.name, back, until]), asked, until ? 0 : 30_000);
   if (customer === "*") return html`<p class="note" id="one-customer">What was earlier is kept by customer: choose one above.</p>`;
-  return html`<${Answered} of=${found} height=${190} draw=${(/** @type {any} */ past) => !past.values.length && !picture.series.viewers_now?.length ? html`<p class="empty">No viewer was counted in this time.</p>` : html`
+  const { isEarlier, step_ms, ...stretch } = stretchOf(back, until, Date.now());
+  const when = isEarlier ? rangeText({ from_ms: stretch.from_ms, to_ms: stretch.until_ms }, place.value.tz) : `the last ${BACK[back].title}`;
+  const steps = step_ms < MINUTE_MS ? "by 5 s" : tile.isCount || isEarlier ? "by minute" : "by 5 s near now and by minute before";
+  const live = isEarlier ? { ...picture, from_ms: null, series: {} } : picture;
+  return html`<${Steps} back=${back} stretch=${stretch} isEarlier=${isEarlier} /><${Answered} of=${found} height=${190} draw=${(/** @type {any} */ past) => !past.values.length && !live.series.viewers_now?.length ? html`<p class="empty">No viewer was counted in this time.</p>` : html`
     ${slice && !past.values.some((/** @type {any} */ one) => one.value === value) && html`<p class="note">It was not among those with the most viewers: only the last minutes are known.</p>`}
-    <${Drawn} tile=${tile} found=${joined(tile, past, picture, value)} title=${`the last ${title} ${step_ms < MINUTE_MS ? "by 5 s" : tile.isCount ? "by minute" : "by 5 s near now and by minute before"}`} />`} />`;
+    <${Drawn} tile=${tile} found=${joined(tile, past, live, value)} title=${`${when} ${steps}`} />`} />`;
+}
+
+/** The stretch before and after: so each hour of a day can be seen by 5 s. @param {{back: string, stretch: {from_ms: number, until_ms: number}, isEarlier: boolean}} props */
+function Steps({ back, stretch, isEarlier }) {
+  const { ms, title } = BACK[back];
+  const to = (/** @type {number} */ until_ms) => go({ more: { back, until: until_ms > Date.now() ? "" : String(until_ms) } }, { replace: true });
+  return html`<span class="forms" id="back-steps" role="group" aria-label="Which time">
+    <button type="button" onClick=${() => to(stretch.from_ms)}>← ${title} earlier</button>
+    <button type="button" disabled=${!isEarlier} onClick=${() => to(stretch.until_ms + ms)}>${title} later →</button>
+    <button type="button" disabled=${!isEarlier} onClick=${() => to(Infinity)}>up to now</button>
+  </span>`;
 }
 
 /** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live.js").Tile, found: {times: number[], values: (number | null)[]}, title: string}} props */

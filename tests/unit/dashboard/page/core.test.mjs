@@ -8,7 +8,7 @@ import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../s
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
-import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { joined, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
@@ -238,6 +238,17 @@ test("metrics of the API are found in the table of docs/view.md by their titles"
     ["smoothness score", "smoothness score"],
   ]) assert.equal(termOf(title)?.name, name, title);
   assert.equal(termOf("time of no metric, median"), null);
+});
+
+test("an hour of the last day is by 5 s, an older one by minute, and an address that means nothing is the present", () => {
+  const now_ms = Date.UTC(2026, 0, 2, 12, 34, 56);
+  const until_ms = Date.UTC(2026, 0, 2, 12, 35);
+  assert.deepEqual(stretchOf("1h", undefined, now_ms), { from_ms: until_ms - HOUR_MS, until_ms, step_ms: 5_000, isEarlier: false });
+  for (const nothing of ["", "soon", "-1", String(until_ms), "9e99"]) assert.equal(stretchOf("1h", nothing, now_ms).isEarlier, false, nothing);
+  const earlier_ms = until_ms - 23 * HOUR_MS;
+  assert.deepEqual(stretchOf("1h", String(earlier_ms + 999), now_ms), { from_ms: earlier_ms - HOUR_MS, until_ms: earlier_ms, step_ms: 5_000, isEarlier: true });
+  assert.equal(stretchOf("1h", String(earlier_ms - 60_000), now_ms).step_ms, 60_000);
+  assert.equal(stretchOf("6h", String(until_ms - HOUR_MS), now_ms).step_ms, 60_000);
 });
 
 test("what was earlier comes before the stream, each at the end of its step, and counts have one step all along", () => {
