@@ -136,8 +136,8 @@ class ViewsCompared:
             _same(f"views {word}", len(found), 0)
             for word, found in (
                 ("missing in the warehouse", self.missing),
-                ("unexpected there", self.unexpected),
-                ("with a wrong row there", self.wrong),
+                ("that nobody played", self.unexpected),
+                ("with a wrong row", self.wrong),
             )
         ]
 
@@ -173,7 +173,7 @@ def total_lines(truth: Truth, observed: Observed) -> list[Line]:
         _same("views finished again (revisions)", live.views_revised, views.again),
         _same("records in topic views", views.records, started + live.views_revised),
         # The warehouse merges a copy away: only here is it seen.
-        _same("records doubled there", views.records - views.distinct, 0),
+        _same("doubled records in topic views", views.records - views.distinct, 0),
         _same("rows in the warehouse", observed.warehouse_rows, started),
     ]
 

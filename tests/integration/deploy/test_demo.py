@@ -75,7 +75,7 @@ def test_a_load_test_reports_a_lost_view_and_a_row_that_is_doubled_after_all_was
     differs = re.findall(r"(.*?) +[\d,]+ +[\d,]+ +DIFFERS", output)
     assert [name for name in differs if not name.startswith("lost: ")] == [
         "records in topic views",
-        "records doubled there",
+        "doubled records in topic views",
         "views missing in the warehouse",
     ]
     page = report.read_text()

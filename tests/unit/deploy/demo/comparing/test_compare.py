@@ -107,10 +107,10 @@ def test_a_single_beacon_or_view_too_many_or_too_few_is_seen(live: LiveTotals, n
 @pytest.mark.parametrize(
     ("views", "named"),
     [
-        (ViewRecords(records=3, distinct=2), {"records in topic views", "records doubled there"}),
+        (ViewRecords(records=3, distinct=2), {"records in topic views", "doubled records in topic views"}),
         (ViewRecords(records=1, distinct=1), {"records in topic views"}),
         # One view lost, one doubled: the number alone does not show it.
-        (ViewRecords(records=2, distinct=1), {"records doubled there"}),
+        (ViewRecords(records=2, distinct=1), {"doubled records in topic views"}),
         (ViewRecords(records=3, distinct=3, again=1), {"records in topic views", "views finished again (revisions)"}),
     ],
 )
