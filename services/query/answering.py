@@ -12,15 +12,16 @@ import pyarrow as pa
 
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Source
+from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql import figures, planning
 from services.query.core.sql.planning import Way
 from services.query.core.sql.relation import Scan, relation
 from services.query.core.sql.statements import UNKNOWN_RANK, Statement
-from services.query.memory import Asking, Memory
-from services.query.rim.columns import Kept
+from services.query.memory import Asking, Loaded, Memory
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
+from services.query.rim.threads import until_over
 from services.query.rim.warehouse import File, Snapshot, ViewsTable
 
 T = TypeVar("T")
@@ -130,10 +131,7 @@ class Answering:
             # The same figures; but others' views have come since, and say how new they are.
             about = msgspec.structs.replace(read.known.about, as_of_ms=_as_of_ms(read))
             return msgspec.structs.replace(read.known, about=about)
-        asked = partial(figures.answering, question)
-        kept = self._kept(question, read)
-        laid = None if kept is None else await self._in_memory(question, read, kept, asked)
-        rows = await self._engine.ask(*(laid or _laid_out(question, read, asked(None))))
+        rows = await (await self.views(question, read)).rows(partial(figures.answering, question))
         found = await _composed(question, rows, about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
             self._answers[question, read.snapshot.version, read.hot.identity] = found
@@ -141,40 +139,25 @@ class Answering:
             self._answers.popitem(last=False)
         return found
 
-    def _kept(self, question: Question, read: Read) -> Kept | None:
-        """The rows of the question that are in memory; None where files answer it."""
-        if self.memory is None:
-            return None
-        return self.memory.find(question, read.files, _scans(read, read.files), read.hot.rows.num_rows)
+    async def views(self, question: Question, read: Read) -> "Views":
+        """What has the views of a question, of what was read. Raises what DuckDB's `Engine` raises."""
+        if self.memory is not None:
+            kept = self.memory.find(question, read.files, _scans(read, read.files), read.hot.rows.num_rows)
+            if kept is not None:
+                beside = replace(read, files=[file for file in read.files if file.path not in kept.paths])
+                has_rows = bool(beside.files) or read.hot.rows.num_rows > 0
+                relation = _relation(question, beside) if has_rows else None
+                loaded = await self.memory.loaded(question, kept, relation, _tables(question, beside))
+                return Views(self._engine, question, read, loaded)
+        return self.views_of_files(question, read)
 
-    async def _in_memory(
-        self, question: Question, read: Read, kept: Kept, asked: Asking
-    ) -> tuple[Statement, dict[str, pa.Table]] | None:
-        """A statement over columns in memory; None where files answer it."""
-        assert self.memory is not None
-        files = [file for file in read.files if file.path not in kept.paths]
-        beside = replace(read, files=files)
-        has_rows = bool(files) or read.hot.rows.num_rows > 0
-        views = _relation(question, beside) if has_rows else None
-        return await self.memory.laid_out(question, kept, views, _tables(question, beside), asked)
+    def views_of_files(self, question: Question, read: Read) -> "Views":
+        """The same from files and hot rows alone: faster where a question wants few of many rows."""
+        return Views(self._engine, question, read, None)
 
     async def reading(self, question: Question) -> Read:
         """What a question reads, for several statements of one moment; no earlier answer is looked for."""
         return await self._read(question, lambda *_: False)
-
-    async def table(self, question: Question, read: Read, asked: Asking) -> pa.Table:
-        """The rows of a statement over relation `views` of what was read."""
-        kept = self._kept(question, read)
-        laid = None if kept is None else await self._in_memory(question, read, kept, asked)
-        if kept is None or laid is None:
-            return await self.table_of_files(question, read, asked(None))
-        statement, tables = laid
-        rows = await self._engine.ask_table(statement, tables)
-        return await asyncio.to_thread(Memory.with_texts, kept, rows, statement.coded)
-
-    async def table_of_files(self, question: Question, read: Read, asked: Statement) -> pa.Table:
-        """The same from files alone: for few of their rows."""
-        return await self._engine.ask_table(*_laid_out(question, read, asked))
 
     async def table_of(self, tables: Mapping[str, pa.Table], asked: Statement) -> pa.Table:
         """The rows of a statement over tables in memory alone."""
@@ -209,6 +192,30 @@ class Answering:
         self._answers.move_to_end(key)
         known.append(found)
         return True
+
+
+class Views:
+    """The views of a question at one moment: in memory, or in files and hot rows. Its methods raise what `Engine` raises."""
+
+    def __init__(self, engine: Engine, question: Question, read: Read, loaded: Loaded | None) -> None:
+        self._engine = engine
+        self._question = question
+        self._read = read
+        self._loaded = loaded
+
+    async def rows(self, asked: Asking) -> list[dict[str, Any]]:
+        """The rows of a statement over relation `views`."""
+        if self._loaded is None:
+            return await self._engine.ask(*_laid_out(self._question, self._read, asked(None)))
+        return await self._engine.ask(*await self._loaded.laid_out(asked, ()))
+
+    async def table(self, asked: Asking, marked: Sequence[Filter] = ()) -> pa.Table:
+        """The same as a table. A statement with codes has column `mask`, a bit for each cohort of `marked`."""
+        if self._loaded is None:
+            return await self._engine.ask_table(*_laid_out(self._question, self._read, asked(None)))
+        statement, tables = await self._loaded.laid_out(asked, marked)
+        found = await self._engine.ask_table(statement, tables)
+        return await until_over(self._loaded.with_texts, found, statement.texts_of)
 
 
 async def _composed(question: Question, rows: list[dict[str, Any]], about: About) -> Answer:

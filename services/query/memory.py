@@ -9,40 +9,67 @@ from typing import Final
 import pyarrow as pa
 import structlog
 
-from services.query.core.filters import Codes
+from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
 from services.query.core.sql import coded, statements
 from services.query.core.sql.relation import Scan
 from services.query.core.sql.statements import Statement
-from services.query.rim.columns import Columns, Kept, TooManyValues
+from services.query.rim.columns import VALUES_MAX, Columns, Kept, TooManyValues, Values
 from services.query.rim.engine import Engine
 from services.query.rim.marks import masks
+from services.query.rim.threads import until_over
 from services.query.rim.warehouse import File
 
 log = structlog.get_logger("services.query")
 
 #: Fewer rows are read from files as quickly.
 ROWS_MIN: Final = 200_000
-#: Rows that are read from files and Postgres beside those in memory, at most.
-_BESIDE_MAX: Final = 1_000_000
-
+#: Values of rows that are read from files and Postgres beside those in memory, at most: some 25 B each.
+_BESIDE_MAX: Final = 5_000_000
 
 #: Makes a statement over relation `views`; with codes, one of `sql.coded`.
 Asking = Callable[[Codes | None], Statement]
 
 
 @dataclass(frozen=True)
-class _Codes:
-    """The numbers of a question's texts."""
+class Loaded:
+    """All rows of a question in one table, texts as numbers; and `Codes`: what the numbers mean. For several statements."""
 
-    kept: Kept
+    question: Question
+    rows: pa.Table
+    values: Mapping[str, Values]
+    #: Other tables that statements read.
+    beside: Mapping[str, pa.Table]
 
     def place(self, field: str, value: str) -> int | None:
-        values = self.kept.values.get(field)
+        """As `Codes`."""
+        values = self.values.get(field)
         return None if values is None else values.place(value)
 
     def count(self, field: str) -> int:
-        return len(self.kept.values[field])
+        """As `Codes`."""
+        return len(self.values[field])
+
+    async def laid_out(self, asked: Asking, marked: Sequence[Filter]) -> tuple[Statement, dict[str, pa.Table]]:
+        """A statement over relation `views` as a whole one, and its tables. `marked`: cohorts of which each view has a bit."""
+        rows = self.rows
+        if marked:
+            rows = rows.append_column(coded.MASK, await until_over(masks, rows, marked, self))
+        relation, of_views = coded.relation(self.question, self, is_marked=bool(marked)), asked(self)
+        # Suspects read no texts: the numbers of a sample become texts afterwards.
+        texts = () if self.question.shape == "suspects" else (one.column for one in self.question.by if one.column)
+        values = {f"values_{text}": self.values[text].table() for text in texts}
+        return replace(
+            of_views,
+            sql=f"WITH views AS NOT MATERIALIZED ({relation.sql}) SELECT * FROM ({of_views.sql}) AS answer",  # noqa: S608
+            parameters=(*relation.parameters, *of_views.parameters),
+        ), {**self.beside, **values, coded.TABLE: rows}
+
+    def with_texts(self, found: pa.Table, texts_of: Mapping[str, str]) -> pa.Table:
+        """Rows of a statement, numbers in these columns as the texts of a field again."""
+        for name, field in texts_of.items():
+            found = found.set_column(found.column_names.index(name), name, self.values[field].among(found[name]))
+        return found
 
 
 class Memory:
@@ -77,14 +104,15 @@ class Memory:
         if kept is None:
             return None
         beside = hot_rows + sum(count for path, count in rows.items() if path not in kept.paths)
-        return kept if beside <= min(_BESIDE_MAX, max(kept.table.num_rows, self._rows_min)) else None
+        rows_max = min(_BESIDE_MAX // len(kept.table.column_names), max(kept.table.num_rows, self._rows_min))
+        return kept if beside <= rows_max else None
 
-    async def laid_out(
-        self, question: Question, kept: Kept, views: Statement | None, tables: dict[str, pa.Table], asked: Asking
-    ) -> tuple[Statement, dict[str, pa.Table]] | None:
-        """The whole statement that asks `asked`, and its tables; None where texts have too many values.
+    async def loaded(
+        self, question: Question, kept: Kept, views: Statement | None, tables: dict[str, pa.Table]
+    ) -> Loaded | None:
+        """What is kept, and the other rows beside it; None where texts have too many values.
 
-        `views` is the relation of the rows that are not kept, over `tables`; None: there are none.
+        `views` is the relation of those rows, over `tables`; None: there are none.
         """
         whole = kept.table
         if views is not None:
@@ -92,32 +120,15 @@ class Memory:
             beside = f"SELECT * FROM ({views.sql}) AS views WHERE {condition}"  # noqa: S608 - names of ours
             found = await self._engine.ask_table(Statement(beside, (*views.parameters, *values), views.columns), tables)
             try:
-                whole = await asyncio.to_thread(self._columns.widened, kept, found)
+                whole = await until_over(self._columns.widened, kept, found)
             except TooManyValues:
+                log.info("columns_not_widened", rows=found.num_rows, values_max=VALUES_MAX)
                 return None
         for field in coded.raw_texts(question):
             chunks = [kept.values[field].texts(chunk) for chunk in whole[field].chunks]
             whole = whole.append_column(f"text_{field}", pa.chunked_array(chunks))
-        codes = _Codes(kept)
-        if question.marked:
-            whole = whole.append_column(coded.MASK, await asyncio.to_thread(masks, whole, question.marked, codes))
-        laid, of_views = coded.relation(question, codes), asked(codes)
-        texts = {one.column for one in question.by if one.column}
-        used = {name: table for name, table in tables.items() if name == "pinned"}
-        used |= {name: kept.values[text].table() for text in texts if (name := f"values_{text}") in of_views.sql}
-        return replace(
-            of_views,
-            sql=f"WITH views AS NOT MATERIALIZED ({laid.sql}) SELECT * FROM ({of_views.sql}) AS answer",  # noqa: S608
-            parameters=(*laid.parameters, *of_views.parameters),
-        ), {**used, coded.TABLE: whole}
-
-    @staticmethod
-    def with_texts(kept: Kept, rows: pa.Table, columns: Mapping[str, str]) -> pa.Table:
-        """Rows whose numbers in these columns, by name the field of each, are texts again."""
-        for name, field in columns.items():
-            place = rows.column_names.index(name)
-            rows = rows.set_column(place, name, kept.values[field].among(rows[name]))
-        return rows
+        pinned = {name: table for name, table in tables.items() if name == "pinned"}
+        return Loaded(question, whole, kept.values, pinned)
 
     def _have_read(self, files: dict[str, int], fields: Sequence[str]) -> None:
         for path, names in self._columns.missing(files, fields).items():

@@ -2,29 +2,30 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from services.query.answering import Answering, Read, about_views
+from services.query.answering import Answering, Read, Views, about_views
+from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.suspects import answer as answers
 from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
+from services.query.rim.marks import COHORTS_MAX
+from services.query.rim.threads import both, until_over
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
-from shared.statistics.suspects.search import searched
+from shared.statistics.suspects.search import NEAR_MAX, searched
 from shared.statistics.suspects.suspect import Searched, confirmed
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
+assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
@@ -40,8 +41,13 @@ class Sample:
     exposure: Floats
     #: How many views there are in all.
     views: int
-    #: The rows of all views of the range, those without events and exposure too; None where they are too many to be read.
-    rows: pa.Table | None
+    #: The rows of all views of the range, those without events and exposure too; or what has them, where they are too many.
+    whole: pa.Table | Views
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether no view was left out."""
+        return isinstance(self.whole, pa.Table)
 
 
 class Suspecting:
@@ -71,27 +77,21 @@ class Suspecting:
             samples = await both(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
-            is_confirmed = question.measured.is_count and any(sample.rows is None for sample in samples)
+            is_confirmed = question.measured.is_count and not all(sample.is_of_all for sample in samples)
             # What all views do not confirm takes no other's place.
             limit = SUSPECTS_MAX if is_confirmed else question.limit
             found = await until_over(_searched, question, limit, *samples)
             found = found if is_confirmed else Searched(found.found, [])
-            outcome = await self._judged(question, reads, samples, found, is_confirmed=is_confirmed)
+            outcome = await self._judged(question, samples, found, is_confirmed=is_confirmed)
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
 
     async def _judged(
-        self,
-        question: SuspectsQuestion,
-        reads: list[Read],
-        samples: list[Sample],
-        found: Searched,
-        *,
-        is_confirmed: bool,
+        self, question: SuspectsQuestion, samples: list[Sample], found: Searched, *, is_confirmed: bool
     ) -> answers.Outcome:
         """What was found, with the figures of all views; of a sample's counts only what they confirm."""
         while True:
-            rows = await self._figures_of_both(question, reads, samples, found)
+            rows = await self._figures_of_both(question, samples, found)
             said = answers.said_of(question, found, rows)
             places = confirmed(found, said) if is_confirmed else [*range(len(found.found))]
             # Each time there are fewer.
@@ -101,13 +101,13 @@ class Suspecting:
             found = again
 
     async def _figures_of_both(
-        self, question: SuspectsQuestion, reads: list[Read], samples: list[Sample], found: Searched
+        self, question: SuspectsQuestion, samples: list[Sample], found: Searched
     ) -> answers.Rows:
         marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
         tables = await both(
             *(
-                self._figures(question.measured, replace(side, marked=marked), read, sample)
-                for (side, read), sample in zip(_sides(question, reads), samples, strict=True)
+                self._figures(question.measured, side, sample, marked)
+                for side, sample in zip((question.now, question.usual), samples, strict=True)
             )
         )
         now, usual = (statements.figures_by_cohort(table.to_pylist(), left_out) for table in tables)
@@ -117,22 +117,28 @@ class Suspecting:
         measures = read_with(measured)
         key = (question, measured.parameters, read.snapshot.version, read.hot.identity)
         if key not in self._kept:
-            alone = measured.alone(question)
-            totals = await self._totals(measured, alone, read)
-            if totals is not None and totals["rows"] > self._good_max:
-                return await self._sampled(measured, alone, read, totals)
-            rows = await self._answering.table_of_files(question, read, statements.rows(question, measures))
+            if (sample := await self._sampled(measured, measured.alone(question), read)) is not None:
+                return sample
+            # From files: of many rows these are few.
+            views = self._answering.views_of_files(question, read)
+            rows = await views.table(lambda _: statements.rows(question, measures))
             self._keep(key, _encoded(rows, len(question.by)))
         self._kept.move_to_end(key)
         return _whole(_of_metric(self._kept[key], len(question.by), measured, measures))
 
-    async def _sampled(self, measured: Measured, question: Question, read: Read, totals: dict[str, int]) -> Sample:
+    async def _sampled(self, measured: Measured, question: Question, read: Read) -> Sample | None:
+        """A sample; None where there are few rows."""
+        # The files hold others' views too.
+        if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
+            return None
+        views = await self._answering.views(question, read)
+        (totals,) = (await views.table(partial(statements.totals, question, measured))).to_pylist()
+        if totals["rows"] <= self._good_max:
+            return None
         how = sampling(totals["views"], totals["bad"], bad_max=self._bad_max, good_max=self._good_max)
-        asked = partial(statements.sampled, question, measured, how)
-        table = _encoded(await self._answering.table(question, read, asked), len(question.by))
+        table = _encoded(await views.table(partial(statements.sampled, question, measured, how)), len(question.by))
         events, exposure = _numbers(table)
-        exposure = how.exposure(events, exposure)
-        return Sample(table, events, exposure, totals["views"], None)
+        return Sample(table, events, how.exposure(events, exposure), totals["views"], views)
 
     def _keep(self, key: tuple[Any, ...], rows: pa.Table) -> None:
         """Keeps rows, and of those before as many as have room beside them: a table without rows takes room too."""
@@ -142,43 +148,12 @@ class Suspecting:
         ):
             self._kept.popitem(last=False)
 
-    async def _totals(self, measured: Measured, question: Question, read: Read) -> dict[str, int] | None:
-        """As `statements.totals`; None where the files, which hold others' views too, have few rows already."""
-        if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
-            return None
-        asked = partial(statements.totals, question, measured)
-        (totals,) = (await self._answering.table(question, read, asked)).to_pylist()
-        return totals  # type: ignore[no-any-return]
-
-    async def _figures(self, measured: Measured, side: Question, read: Read, sample: Sample) -> pa.Table:
-        """The figures of all views, whether they are in the sample or not."""
-        if sample.rows is not None:
-            return await self._answering.table_of({"found": sample.rows}, statements.figures_of_rows(side))
-        side = measured.alone(side)
-        return await self._answering.table(side, read, partial(statements.figures, side, measured))
-
-
-async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, T]) -> list[T]:
-    """The results of both, which run at the same time. If one fails, the other is stopped before its error is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in (first, second)]
-    except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    return [task.result() for task in tasks]
-
-
-async def until_over(search: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Runs `search` on a thread. A caller that is cancelled leaves when it is over.
-
-    A thread cannot be stopped. So what its caller holds, such as the one turn of searches, is held until then.
-    """
-    running = asyncio.ensure_future(asyncio.to_thread(search, *given, **named))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
+    async def _figures(self, measured: Measured, side: Question, sample: Sample, marked: Sequence[Filter]) -> pa.Table:
+        """The figures of all views by the cohorts that they are in, whether they are in the sample or not."""
+        if isinstance(sample.whole, Views):
+            alone = measured.alone(side)
+            return await sample.whole.table(partial(statements.figures, alone, measured, marked), marked)
+        return await self._answering.table_of({"found": sample.whole}, statements.figures_of_rows(side, marked))
 
 
 def _of_metric(rows: pa.Table, dimensions: int, measured: Measured, measures: Sequence[Measured]) -> pa.Table:

@@ -36,7 +36,7 @@ class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 #: A whole number as a statement writes it.
-_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _DECODER: Final = msgspec.json.Decoder(Filter)
 
 #: How a statement names a dimension's value.
@@ -149,8 +149,9 @@ def _sql_of_values(
 
 
 def whole_number(value: str) -> int | None:
-    """The number that a statement writes as this text; None where there is none."""
-    return int(value) if _NUMBER.fullmatch(value) else None
+    """The number of 64 bits that a statement writes as this text; None where there is none."""
+    number = int(value) if _NUMBER.fullmatch(value) else None
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
 def _sql_of_number(one: Filter) -> tuple[str, list[Any]]:

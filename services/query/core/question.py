@@ -89,8 +89,6 @@ class Question:
     #: Of rows: the fields of views that are read, besides those of dimensions in `by`.
     fields: tuple[str, ...] = ()
     compare: Range | None = None
-    #: Cohorts, each a value of one dimension or (`and`) of several, whose views are told apart: column `mask` has a bit for each.
-    marked: tuple[Filter, ...] = ()
     #: Groups that are listed at any rank: those of the answer that this one is compared with.
     pinned: tuple[tuple[str | None, ...], ...] | None = None
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
+from services.query.core.sql.statements import TIME_FIELDS
 from services.query.rim.hot import kind_of
 from shared.measures import MEMBER_CHARACTERS_MAX
 
@@ -115,7 +116,7 @@ class Columns:
         self._values: dict[str, Values] = {}
         #: Fields that cannot be kept, and whole numbers that need 64 bits somewhere.
         self._refused: set[str] = set()
-        self._wide: set[str] = set()
+        self._wide = set(TIME_FIELDS)
 
     @property
     def bytes(self) -> int:

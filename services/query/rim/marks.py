@@ -14,17 +14,19 @@ from services.query.core.filters import Codes, Filter, whole_number
 Flags = NDArray[np.bool_]
 #: A number that no text has.
 _NO_TEXT: Final = np.iinfo(np.uint16).max
+#: Bits of a mask.
 COHORTS_MAX: Final = 32
+#: What is compared lies in a core's cache then, and takes some 100 B a row.
+_ROWS_AT_ONCE: Final = 1 << 16
 
 
 def masks(table: pa.Table, cohorts: Sequence[Filter], codes: Codes) -> pa.ChunkedArray:
-    """Of each row a bit a cohort. A cohort has a value of one dimension, or (`and`) of several.
+    """Of each row a bit a cohort, of which there are at most 32. A cohort has a value of one dimension, or (`and`) of several.
 
     `table` has texts as numbers, as `Columns` keeps them: no viewers and no dimensions of customers' own.
     """
-    assert len(cohorts) <= COHORTS_MAX
     fields = dict.fromkeys(named.column or named.fields[0] for one in cohorts for named, _ in _conditions(one))
-    batches = table.select(list(fields)).to_batches()
+    batches = table.select(list(fields)).to_batches(max_chunksize=_ROWS_AT_ONCE)
     return pa.chunked_array([pa.array(_Batch(batch, codes).masks(cohorts)) for batch in batches], pa.uint32())
 
 

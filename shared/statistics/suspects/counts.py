@@ -140,9 +140,10 @@ def _most(known: Sequence[Value], events: Floats, exposure: Floats) -> list[int]
         last = places[VALUES_MAX - 1]
         is_tied = (events[places] == events[last]) & (exposure[places] == exposure[last])
         places = places[is_tied | (np.arange(places.size) < VALUES_MAX)]
-    return sorted(places.tolist(), key=lambda place: (-events[place], -exposure[place], known[place] or ""))[
-        :VALUES_MAX
-    ]
+    return sorted(
+        places.tolist(),
+        key=lambda place: (-events[place], -exposure[place], known[place] is not None, known[place] or ""),
+    )[:VALUES_MAX]
 
 
 def beside_rest(counts: Counts) -> Counts:

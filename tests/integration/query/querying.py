@@ -35,8 +35,8 @@ def as_table(views: Sequence[View]) -> pa.Table:
     fields = [field.name for field in msgspec.structs.fields(View) if field.name not in _LEFT_OUT]
     columns = {name: pa.array([getattr(view, name) for view in views], kind_of(name)) for name in fields}
     columns["custom"] = pa.array([list(view.custom.items()) for view in views], pa.map_(pa.string(), pa.string()))
-    columns["hour"] = pa.array([counts_at(view) // HOUR_MS for view in views], pa.int64())
-    return pa.table(columns)
+    # First: only the first columns have statistics, by which files are known to have no row of an hour.
+    return pa.table({"hour": pa.array([counts_at(view) // HOUR_MS for view in views], pa.int64()), **columns})
 
 
 @dataclass

@@ -55,15 +55,15 @@ def expect_truth_from_memory(installation: Installation, views: list[View], seed
         nonlocal answered
         chance = random.Random(seed)
         async with installation.remembering() as (answering, memory):
-            laid_out = memory.laid_out
+            loaded = memory.loaded
 
             async def counting(*given: Any) -> Any:
                 nonlocal answered
-                found = await laid_out(*given)
+                found = await loaded(*given)
                 answered += found is not None
                 return found
 
-            memory.laid_out = counting  # type: ignore[method-assign]
+            memory.loaded = counting  # type: ignore[method-assign]
             for _ in range(questions):
                 one = asking.question(asking.asked(chance))
                 asking.expect(one, await answering.answer(one, way="views"), views)

@@ -19,16 +19,20 @@ ROWS = 500
 TEXTS: Mapping[str, list[str | None]] = {
     "cdn": ["own", "fastly", None],
     "country": ["DE", "", None],
+    "video_title": ["ä" * 120, "ä" * 100, "zero\0", None],
+    "os": [None],
 }
 COLUMNS: dict[str, list[Any]] = {name: CHANCE.choices(values, k=ROWS) for name, values in TEXTS.items()} | {
-    "asn": CHANCE.choices([0, 3320, 12322, None], k=ROWS),
+    "asn": CHANCE.choices([0, 3320, 12322, 1 << 60, None], k=ROWS),
     "playback_failed": CHANCE.choices([True, False, None], k=ROWS),
 }
 #: Values that views have, unknown ones, and some that no view has.
 VALUES: Mapping[str, list[str | None]] = {
     "cdn": ["own", "fastly", None, "nobody's"],
     "country": ["DE", "", None],
-    "asn": ["3320", "0", None, "03320", "1", "x", "9" * 12, "9" * 30],
+    "asn": ["3320", "0", None, "03320", "1", "x", "9" * 12, str(1 << 60), "9" * 19, "9" * 30],
+    "video_title": ["ä" * 100, "zero\ufffd", "ä" * 120, None],
+    "os": ["iOS", None],
     "playback_failed": ["true", "false", None, "TRUE"],
 }
 
@@ -60,7 +64,9 @@ def cohorts() -> list[Filter]:
 @pytest.mark.parametrize("lengths", [[ROWS], [1, 0, 199, 300]])
 def test_a_row_has_the_bit_of_a_cohort_where_its_filter_holds(lengths: list[int]) -> None:
     codes, rows = Coded(), pa.table(COLUMNS)
-    whole = pa.table({**codes.columns, "asn": pa.array(COLUMNS["asn"], pa.int32()), "playback_failed": rows[3]})
+    whole = pa.table(
+        {**codes.columns, "asn": pa.array(COLUMNS["asn"], pa.int64()), "playback_failed": rows["playback_failed"]}
+    )
     starts = itertools.accumulate(lengths, initial=0)
     chunks = pa.concat_tables([whole.slice(start, length) for start, length in zip(starts, lengths, strict=False)])
     wanted = cohorts()
@@ -88,7 +94,10 @@ def test_numbers_are_compared_as_numbers_where_texts_have_numbers_too() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("0", 0), ("-7", -7), ("64512", 64512), ("-0", None), ("007", None), ("1.0", None), (" 1", None), ("", None)],
+    [
+        *((str(number), number) for number in (0, -7, 64_512, 2**63 - 1, -(2**63))),
+        *((text, None) for text in ("-0", "007", "1.0", " 1", "", "٣", str(2**63), str(10**18 * 100))),
+    ],
 )
 def test_a_text_is_a_number_where_a_statement_writes_it_so(text: str, number: int | None) -> None:
     assert whole_number(text) == number

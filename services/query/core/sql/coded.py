@@ -9,7 +9,7 @@ from services.query.core.sql.statements import Statement, fields_of, keys_of
 
 #: The table; `values_…` are those of the values of its texts.
 TABLE: Final = "kept"
-#: Its column that tells a question's cohorts apart.
+#: Its column that tells cohorts apart.
 MASK: Final = "mask"
 #: Texts that metrics read as they are.
 _RAW: Final = frozenset({"startup_unknown"})
@@ -20,6 +20,9 @@ _TYPES: Final = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 def can_answer(question: Question) -> bool:
     """Whether texts as numbers suffice: no text is searched in, none is a viewer's name, no dimension is a customer's own."""
     if question.shape not in _SHAPES or keys_of(question) or _searches(question.filter):
+        return False
+    # The day is in the names of folders alone.
+    if "day" in fields_of(question):
         return False
     coded = {dimension.column for dimension in question.dimensions if dimension.column}
     return all(
@@ -33,8 +36,11 @@ def raw_texts(question: Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for part in question.parts for field in part.fields if field in _RAW))
 
 
-def relation(question: Question, codes: Codes) -> Statement:
-    """Relation `views` over table `kept`. A text is `code_…`, its number; those that metrics read are texts as well."""
+def relation(question: Question, codes: Codes, *, is_marked: bool = False) -> Statement:
+    """Relation `views` over table `kept`. A text is `code_…`, its number; those that metrics read are texts as well.
+
+    Where `is_marked`, table and relation have column `mask` too: of each view a bit a cohort.
+    """
     listed = ["t.hour::BIGINT AS hour", "t.customer_id AS code_customer_id"]
     for field in fields_of(question):
         kind = kind_of(field)
@@ -43,7 +49,7 @@ def relation(question: Question, codes: Codes) -> Statement:
         else:
             listed.append(f"t.{field} AS code_{field}")
     listed += [f"t.text_{field}::VARCHAR AS {field}" for field in raw_texts(question)]
-    listed += [f"t.{MASK}"] if question.marked else []
+    listed += [f"t.{MASK}"] if is_marked else []
     conditions = ["t.hour >= ? AND t.hour < ?"]
     only, but = question.customers.only, question.customers.but
     if only is not None:

@@ -35,8 +35,8 @@ class Statement:
     parameters: tuple[Any, ...]
     #: The columns of its rows.
     columns: tuple[str, ...]
-    #: Of those the ones with numbers instead of texts, and the field whose texts they are.
-    coded: Mapping[str, str] = field(default_factory=dict)
+    #: Of those the ones with numbers instead of texts, and the field whose texts the numbers stand for.
+    texts_of: Mapping[str, str] = field(default_factory=dict)
 
 
 def fields_of(question: Question) -> tuple[str, ...]:

@@ -59,7 +59,10 @@ class AskedSuspects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         str, msgspec.Meta(description="the first moment of what is usual; by default a day before its end")
     ] = ""
     baseline_to: Annotated[
-        str, msgspec.Meta(description="the moment after the last of what is usual; by default `from`")
+        str,
+        msgspec.Meta(
+            description="the moment after the last of what is usual; by default `from`, or its full hour without baseline_from"
+        ),
     ] = ""
     against: Annotated[
         Against | Literal[""],
@@ -146,6 +149,9 @@ def _measured(asked: AskedSuspects) -> Measured:
 
 def _baseline(asked: AskedSuspects, now: Range, zone: ZoneInfo, days_max: int) -> Range:
     to_ms = moment_of("baseline_to", asked.baseline_to, zone) if asked.baseline_to else now.from_ms
+    if not (asked.baseline_from or asked.baseline_to):
+        # Whole hours are counted without the time of each view.
+        to_ms -= to_ms % HOUR_MS
     # Of a day at least: what is usual must be better known than what is not.
     length = max(DAY_MS, now.to_ms - now.from_ms)
     from_ms = moment_of("baseline_from", asked.baseline_from, zone) if asked.baseline_from else max(0, to_ms - length)

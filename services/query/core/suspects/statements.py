@@ -69,37 +69,39 @@ def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes 
     )
     found = f"SELECT * FROM ({found}) AS all_views WHERE {chosen}"  # noqa: S608
     names = [_column(number) for number in range(len(question.by))]
-    coded = (
-        {} if codes is None else {name: one.column for one, name in zip(question.by, names, strict=True) if one.column}
-    )
+    by_name = dict(zip(names, question.by, strict=True))
+    texts_of = {} if codes is None else {name: one.column for name, one in by_name.items() if one.column}
     # Values are made of the chosen views alone.
     values = ", ".join(
-        f"{f'code_{coded[name]}' if name in coded else value_of(question, one)} AS {name}"
-        for one, name in zip(question.by, names, strict=True)
+        f"{f'code_{texts_of[name]}' if name in texts_of else value_of(question, one)} AS {name}"
+        for name, one in by_name.items()
     )
     sql = f"SELECT {values}, events, exposure FROM ({found}) AS found"  # noqa: S608
-    return Statement(sql, tuple(parameters), (*names, "events", "exposure"), coded)
+    return Statement(sql, tuple(parameters), (*names, "events", "exposure"), texts_of)
 
 
-def figures(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
-    """Events, exposure and views by the cohorts (`question.marked`) that views are in: `figures_by_cohort` adds them up."""
+def figures(question: Question, measured: Measured, marked: Sequence[Filter], codes: Codes | None = None) -> Statement:
+    """Events, exposure and views by the cohorts that views are in: `figures_by_cohort` adds them up.
+
+    With codes, column `mask` has the cohorts.
+    """
     condition, parameters = conditions_of(question, codes)
     found = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base"  # noqa: S608
         f" FROM views WHERE {condition}"
     )
     given = (*measured.parameters, *parameters)
-    if codes is not None and question.marked:
+    if codes is not None and marked:
         return Statement(_added_up(found), given, FIGURES)
-    return _figures(found, given, question.marked, lambda one: value_of(question, one))
+    return _figures(found, given, marked, lambda one: value_of(question, one))
 
 
-def figures_of_rows(question: Question) -> Statement:
+def figures_of_rows(question: Question, marked: Sequence[Filter]) -> Statement:
     """The same over relation `found`: the values of all dimensions, events, exposure and base of each view."""
     columns = {one.name: _column(number) for number, one in enumerate(question.by)}
     # A filter names stored texts by their column.
     stored = "".join(f", {columns[one.name]} AS {one.column}" for one in question.by if one.column)
-    return _figures(f"SELECT *{stored} FROM found", (), question.marked, lambda one: columns[one.name])  # noqa: S608
+    return _figures(f"SELECT *{stored} FROM found", (), marked, lambda one: columns[one.name])  # noqa: S608
 
 
 def _column(number: int) -> str:

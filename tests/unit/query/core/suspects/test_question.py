@@ -23,11 +23,14 @@ def question(customers: Customers = ACME, **given: str) -> SuspectsQuestion:
     return understood(asked, lambda _: customers, NOW_MS)
 
 
-def test_now_is_the_last_hour_and_usual_the_day_before_it() -> None:
+def test_now_is_the_last_hour_and_usual_the_day_before_its_full_hour() -> None:
     found = question()
+    full_ms = (NOW_MS // HOUR_MS - 1) * HOUR_MS
 
     assert found.now.range == Range(NOW_MS - HOUR_MS, NOW_MS)
-    assert found.usual.range == Range(NOW_MS - HOUR_MS - DAY_MS, NOW_MS - HOUR_MS)
+    assert found.usual.range == Range(full_ms - DAY_MS, full_ms)
+    since = question(baseline_from=str(NOW_MS - DAY_MS))
+    assert since.usual.range == Range(NOW_MS - DAY_MS, NOW_MS - HOUR_MS), "as long as is asked"
     assert [one.name for one in found.now.by] == list(DIMENSIONS)
     assert found.limit == 5
 

@@ -1,11 +1,11 @@
-"""The search for suspects on its thread; `tests/integration/query/test_query_suspects.py` has its answers."""
+"""Work on threads, and two coroutines at the same time."""
 
 import asyncio
 import threading
 
 import pytest
 
-from services.query.suspecting import both, until_over
+from services.query.rim.threads import both, until_over
 
 
 async def test_a_caller_that_is_cancelled_leaves_when_its_search_is_over() -> None:
@@ -58,3 +58,34 @@ async def test_if_one_of_both_fails_the_other_is_stopped_and_the_caller_has_the_
         await both(wait(), fail())
     assert is_stopped
     assert await both(asyncio.sleep(0, 1), asyncio.sleep(0, 2)) == [1, 2]
+
+
+async def test_a_caller_of_both_that_is_cancelled_leaves_when_the_work_of_both_is_over() -> None:
+    began, goes_on = threading.Barrier(3), threading.Event()
+    ended: list[int] = []
+
+    def work(number: int) -> int:
+        began.wait(30)
+        assert goes_on.wait(30)
+        ended.append(number)
+        return number
+
+    asked = asyncio.create_task(both(until_over(work, 1), until_over(work, 2)))
+    await asyncio.to_thread(began.wait, 30)
+    asked.cancel()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not asked.done(), "its threads still run"
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert sorted(ended) == [1, 2]
+
+
+async def test_the_error_of_one_of_both_keeps_its_cause() -> None:
+    async def fail() -> int:
+        raise LookupError from ValueError("why")
+
+    with pytest.raises(LookupError) as raised:
+        await both(fail(), asyncio.sleep(0, 1))
+    assert isinstance(raised.value.__cause__, ValueError)
