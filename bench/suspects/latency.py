@@ -33,7 +33,7 @@ _LAST_MS: Final = _FIRST_MS + DAYS * DAY_MS
 
 
 async def measure(suspecting: Suspecting, memory: Memory, rounds: int) -> dict[str, list[float]]:
-    """The ms of each round by metric; the first of each is not counted: it reads files, and columns come into memory."""
+    """The ms of each round by metric. The first one reads files, and columns come into memory meanwhile."""
     times: dict[str, list[float]] = {}
     for number in range(rounds + 1):
         for metric in METRICS:
@@ -49,13 +49,10 @@ async def measure(suspecting: Suspecting, memory: Memory, rounds: int) -> dict[s
             question = understood(asked, lambda _: EVERY_CUSTOMER, _LAST_MS)
             began = time.perf_counter()
             found = await suspecting.suspects(question)
-            if not number:
-                await memory.read_all()
-            else:
-                times.setdefault(metric, []).append(1_000 * (time.perf_counter() - began))
-            print(
-                f"{metric}: {1_000 * (time.perf_counter() - began):.0f} ms, {found.read}, {len(found.suspects)} suspects"
-            )
+            took_ms = 1_000 * (time.perf_counter() - began)
+            times.setdefault(metric, []).append(took_ms)
+            await memory.read_all()
+            print(f"{metric}: {took_ms:.0f} ms, {found.read}, {len(found.suspects)} suspects")
     return times
 
 
@@ -76,9 +73,12 @@ def main() -> int:
     finally:
         memory.close()
         engine.close()
-    lines = ["| suspects by | p50 | slowest |", "|---|---|---|"]
-    lines += [f"| {name} | {_rank(of, 0.5):.0f} ms | {max(of):.0f} ms |" for name, of in times.items()]
-    slowest = max(_rank(of, 0.5) for of in times.values())
+    lines = ["| suspects by | first, from files | p50 | slowest |", "|---|---|---|---|"]
+    lines += [
+        f"| {name} | {first:.0f} ms | {_rank(later, 0.5):.0f} ms | {max(later):.0f} ms |"
+        for name, (first, *later) in times.items()
+    ]
+    slowest = max(_rank(later, 0.5) for _, *later in times.values())
     part = Part(
         name="suspects-latency",
         title="Suspects over a warehouse",
@@ -93,7 +93,10 @@ def main() -> int:
             )
         ],
         lines=[
-            f"{given.views:,} views of {DAYS} days, all of them read by each question; eight dimensions, {THREADS} threads.",
+            (
+                f"{given.views:,} views of {DAYS} days, all of them read by each question; eight dimensions, {THREADS} threads."
+                " Later rounds read columns in memory."
+            ),
             "",
             *lines,
         ],
