@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import psycopg
 import structlog
 from aiohttp import web
 
-from services.accounts import commands, first_start
+from services.accounts import first_start
 from services.accounts.http.external import CALLBACK_PATH, External
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
@@ -30,13 +29,14 @@ from services.accounts.http.routes import AccountRoutes
 from services.accounts.looks import AccountsAudit
 from services.accounts.provider import Provider
 from services.accounts.service import Accounts
-from services.accounts.store import schema
 from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import Alerting
 from services.alerts.trying.running import Trying
+from services.dashboard import commands
 from services.dashboard.app import Door, make_app, make_runner
 from services.dashboard.arrivals.reading import ArrivalReader
 from services.dashboard.arrivals.routes import ArrivalRoutes
+from services.dashboard.commands import EXIT_BOOT, EXIT_SETTINGS
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
@@ -47,8 +47,7 @@ from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
 from services.rim.admin.admin import AdminServer, Check
-from services.rim.database.migrations import DatabaseNewer
-from services.rim.database.pool import Postgres, PostgresAway, QueryRefused
+from services.rim.database.pool import Postgres
 from services.rim.database.postgres import Dsn, certificate_files
 from services.rim.http.lookups import Lookups
 from services.rim.kafka.connection import TopicsWrong, verify_topics
@@ -61,8 +60,6 @@ from shared.topics import LIVE
 
 log = structlog.get_logger(__name__)
 
-EXIT_SETTINGS = 2
-EXIT_BOOT = 3
 EXIT_DEAD = 4
 
 
@@ -74,7 +71,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
     if arguments:
-        return _command(settings, arguments)
+        return commands.run(settings, arguments)
     logs.configure("dashboard", settings)
     certificates.watch(
         *settings.certificate_files,
@@ -248,7 +245,7 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     await parts.serving.open()
     await parts.accounts.open()
     await parts.forwarding.open()
-    keeping = asyncio.create_task(first_start.keep(parts.accounts, partial(_announce, settings)))
+    keeping = asyncio.create_task(first_start.keep(parts.accounts, partial(commands.announce, settings)))
     for pool in (parts.customers, parts.keys):
         if pool is not None:
             await pool.open()
@@ -302,41 +299,6 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
             await pool.close()
     if parts.views is not None:
         await parts.views.close()
-
-
-def _announce(settings: DashboardSettings, link: str) -> None:
-    """Not a line of the log, which is kept and sent to others: the link makes its bearer the owner."""
-    sys.stderr.write(
-        f"dashboard: nobody has an account yet. The first owner begins here: {_following(settings, link)}\n"
-    )
-    sys.stderr.flush()
-
-
-def _following(settings: DashboardSettings, link: str) -> str:
-    """What comes behind # is not sent, so no proxy's log has it."""
-    return f"{settings.page_url}/login#{link}"
-
-
-def _command(settings: DashboardSettings, arguments: Sequence[str]) -> int:
-    try:
-        match arguments:
-            case ["migrate-accounts"]:
-                schema.migrate(settings.accounts_address)
-                return 0
-            case ["owner-link"]:
-                link = commands.owner_link(settings.accounts_address)
-                why = "somebody has an account already: an owner invites others; login-link ADDRESS lets an owner in"
-            case ["login-link", address]:
-                link, why = commands.login_link(settings.accounts_address, address), f"{address} has no account"
-            case _:
-                sys.stderr.write("dashboard: the commands are owner-link, login-link ADDRESS and migrate-accounts\n")
-                return EXIT_SETTINGS
-    except (psycopg.Error, DatabaseNewer, PostgresAway, QueryRefused) as error:
-        cause = str(error) if isinstance(error, DatabaseNewer) else type(error).__name__
-        sys.stderr.write(f"dashboard: the accounts cannot be reached: {cause}\n")
-        return EXIT_BOOT
-    sys.stdout.write(f"{_following(settings, link) if link else why}\n")
-    return 0 if link else 1
 
 
 def _now_ms() -> int:
