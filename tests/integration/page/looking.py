@@ -3,8 +3,10 @@
 import re
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -13,6 +15,7 @@ from services.accounts.commands import login_link
 from shared.schemas.view import View
 from tests.integration.page import page_settings
 from tests.integration.page.page_parts import Looked
+from tests.integration.page.page_views import LONG_TITLE
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, counts_at
 
@@ -21,6 +24,11 @@ PHONE: Final = {"width": 390, "height": 844}
 SCREENS: Final = (
     *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
     *("settings?part=thresholds", "integration", "integration?customer=acme", *page_settings.SCREENS),
+    *(
+        f"explore?customer=newcomer&by=video_title&as={form}"
+        for form in ("table", "lines", "multiples", "distribution")
+    ),
+    *("views?customer=newcomer", f"titles?customer=newcomer&video={quote(f'id of {LONG_TITLE}')}"),
 )
 #: How long one look of `in_time` waits for a text.
 ONE_LOOK_MS: Final = 1_000
@@ -65,6 +73,24 @@ class Seen:
         # Dozens of small modules, of a server that shares its cores.
         self.page.goto(self.url + address, timeout=2 * SOON_MS)
 
+    def go(self, screen: str, *, customer: str = "", within: str = "") -> None:
+        """From the first page to a screen, a customer and a range, by clicks."""
+        self.open("")
+        self.page.get_by_role("navigation", name="Screens").get_by_role("link", name=screen, exact=True).click(
+            timeout=SOON_MS
+        )
+        if customer:
+            self.page.locator("#customer").select_option(customer, timeout=SOON_MS)
+        if within:
+            self.page.locator("#range").select_option(within, timeout=SOON_MS)
+
+    def between(self, from_ms: int, to_ms: int) -> None:
+        """Chooses a range of one's own, by the clocks of the zone."""
+        self.page.locator("#range").select_option("own", timeout=SOON_MS)
+        for name, at_ms in (("from", from_ms), ("to", to_ms)):
+            self.page.locator(f"#{name}").fill(local_text(at_ms))
+            self.page.locator(f"#{name}").press("Enter")
+
     def range(self, path: str) -> tuple[int, int]:
         """The range of the last question at this path, ms."""
         parameters = self.asked[path]
@@ -85,6 +111,11 @@ class Seen:
         # The list of customers, of a whole month up to now, comes when it comes: no figure of the screen rests on it.
         if asked.get("by") != ["customer"] or "to" in asked:
             self.asked[parts.path] = asked
+
+
+def local_text(at_ms: int) -> str:
+    """A moment as a person types it, by the clocks of the zone."""
+    return datetime.fromtimestamp(at_ms / 1_000, ZoneInfo(ZONE)).strftime("%Y-%m-%dT%H:%M")
 
 
 def within(looked: Looked, bounds: tuple[int, int], **fields: Any) -> list[View]:

@@ -42,7 +42,8 @@ def first_hour(now_ms: int) -> list[View]:
     chance = random.Random(11)
     views = []
     for number in range(600):
-        view = _any(chance, f"first-{number}", now_ms - chance.randrange(50 * MINUTE_MS), customer_id=NEWCOMER)
+        title = {"video_title": LONG_TITLE} if number % 8 == 0 else {}
+        view = _any(chance, f"first-{number}", now_ms - chance.randrange(50 * MINUTE_MS), customer_id=NEWCOMER, **title)
         is_hit = all(getattr(view, name) == value for name, value in INCIDENT.items())
         failed = {"playback_failed": True, "end_reason": "error", "error_code": "MEDIA_ERR_NETWORK"}
         views.append(msgspec.structs.replace(view, **failed) if is_hit and chance.random() < 0.8 else view)

@@ -19,8 +19,10 @@ pytestmark = pytest.mark.integration
 
 def test_startup_by_country_over_thirty_days(seen: Seen, looked: Looked) -> None:
     for metric in ("startup_ms_p50", "startup_ms_p95"):
-        seen.open(f"explore?range=30d&metrics={metric}&as=table")
+        seen.go("Explore", within="30d")
+        seen.page.locator("#metric").select_option(metric, timeout=SOON_MS)
         seen.page.locator("#by").select_option("country")
+        seen.page.get_by_role("button", name="Table").click()
         rows = {head: cells for head, cells in seen.rows("#groups").items() if head in {"DE", "FR", "US", "BR"}}
         bounds = seen.range("/v1/breakdown")
         assert len(rows) == 4
@@ -31,7 +33,7 @@ def test_startup_by_country_over_thirty_days(seen: Seen, looked: Looked) -> None
 
 
 def test_exits_before_start_by_browser(seen: Seen, looked: Looked) -> None:
-    seen.open("explore?range=30d&as=table")
+    seen.go("Explore", within="30d")
     seen.page.locator("#metric").select_option("exit_before_start_fraction", timeout=SOON_MS)
     seen.page.locator("#by").select_option("browser")
     rows = {head: cells for head, cells in seen.rows("#groups").items() if head in BROWSERS}
@@ -40,8 +42,9 @@ def test_exits_before_start_by_browser(seen: Seen, looked: Looked) -> None:
 
 
 def test_two_player_versions_beside_each_other(seen: Seen, looked: Looked) -> None:
-    seen.open("explore?range=7d&metrics=playback_failure_fraction")
+    seen.go("Explore", within="7d")
     page = seen.page
+    page.locator("#metric").select_option("playback_failure_fraction", timeout=SOON_MS)
     page.locator("#by").select_option("player_version", timeout=SOON_MS)
     expect(page.locator(".chart .legend")).to_contain_text("2.4.0", timeout=SOON_MS)
     rows = {head: cells for head, cells in seen.rows("#groups").items() if head in VERSIONS}
@@ -84,7 +87,7 @@ def test_a_chart_that_cannot_be_drawn_says_so_beside_its_figures(seen: Seen) -> 
 
 
 def test_title_and_cdn_at_once(seen: Seen, looked: Looked) -> None:
-    seen.open("explore?range=30d")
+    seen.go("Explore", within="30d")
     page = seen.page
     page.locator("#by").select_option("video_title", timeout=SOON_MS)
     page.locator("#by-second").select_option("cdn")
@@ -110,9 +113,11 @@ def test_title_and_cdn_at_once(seen: Seen, looked: Looked) -> None:
 
 
 def test_the_experience_score_and_the_number_in_ones_own_tool(seen: Seen, looked: Looked) -> None:
-    seen.open("explore?customer=acme&range=30d&metrics=experience_score")
+    seen.go("Explore", customer="acme", within="30d")
+    seen.page.locator("#metric").select_option("experience_score", timeout=SOON_MS)
     value = seen.page.locator("#overall .value")
-    expect(value).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
+    # A number alone: no share, as of the metric before.
+    expect(value).to_have_text(re.compile(r"^\d+(\.\d+)?$"), timeout=SOON_MS)
     bounds = seen.range("/v1/overall")
     truth = FIGURES["experience_score"](within(looked, bounds, customer_id="acme"))
     assert float(value.inner_text()) == pytest.approx(truth, abs=0.06)

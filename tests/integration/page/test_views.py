@@ -1,14 +1,16 @@
 """Views, one view, and errors, in a real browser, beside the truth of the views."""
 
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
-from tests.integration.page.looking import Seen, within
+from tests.integration.page.looking import ZONE, Seen, local_text, number, within
 from tests.integration.page.page_parts import Looked
-from tests.integration.page.page_views import NEW_ERROR, VIEWER
+from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, VIEWER
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import HOUR_MS
 
@@ -16,8 +18,11 @@ pytestmark = pytest.mark.integration
 
 
 def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> None:
-    seen.open("views?customer=acme&range=7d")
     page = seen.page
+    (of_x,) = (view for view in looked.views if view.viewer_user_id == VIEWER)
+    began_ms = of_x.view_start_ms
+    seen.go("Views", customer="acme")
+    seen.between(began_ms - 5 * MINUTE_MS, began_ms + 5 * MINUTE_MS)
     page.locator("#search input[name=viewer]").fill(VIEWER)
     page.get_by_role("button", name="Search").click()
     row = page.locator("#views tbody tr")
@@ -33,10 +38,18 @@ def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> Non
     assert bitrate.locator("rect title").all_text_contents() == titles
     expect(page.locator("#view-facts")).to_contain_text("2 × · 13.0 s (13.7%)")
     expect(page.locator("#view-facts")).to_contain_text("MEDIA_ERR_NETWORK: the segment never came")
+    # The wall clock beside the playhead: when it first stalled.
+    stalled = datetime.fromtimestamp((began_ms + 60_000) / 1_000, ZoneInfo(ZONE))
+    event = page.locator("#view-events tr", has_text="rebufferstart").first
+    expect(event).to_contain_text(f"{stalled:%H:%M:%S}")
+    expect(event.locator("th")).to_have_text("60.0 s")
 
 
 def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> None:
-    seen.open(f"errors?customer=acme&range=7d&since={looked.now_ms - HOUR_MS}")
+    released_ms = (looked.now_ms - HOUR_MS) // MINUTE_MS * MINUTE_MS
+    seen.go("Errors", customer="acme", within="7d")
+    seen.page.locator("#since").fill(local_text(released_ms))
+    seen.page.locator("#since").press("Enter")
     rows = seen.page.locator("#errors tbody tr")
     new = rows.filter(has=seen.page.locator(".tag"))
     expect(new).to_have_count(1, timeout=SOON_MS)
@@ -45,6 +58,18 @@ def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> Non
     codes = [view.error_code for view in within(looked, bounds, customer_id="acme") if view.error_code]
     shown = {row.locator("th a").inner_text(): row.locator("td").first.inner_text() for row in rows.all()}
     assert shown == {code: str(codes.count(code)) for code in set(codes)}
+    # The share of views before and since, and the change: it rose from none.
+    heads = seen.page.locator("#errors thead th").all_inner_texts()
+    spans = {"Before": (bounds[0], released_ms), "Since": (released_ms, bounds[1])}
+    for row in rows.all():
+        code = row.locator("th a").inner_text()
+        cells = dict(zip(heads[1:], row.locator("td").all_inner_texts(), strict=True))
+        for name, span in spans.items():
+            views = within(looked, span, customer_id="acme")
+            share = sum(view.error_code == code for view in views) / len(views)
+            assert number(cells[name]) == pytest.approx(share, rel=0.006, abs=6e-5), (code, name)
+            assert cells[name].endswith(f"n {len(views):,}")
+    assert number(new.locator("td").nth(heads.index("Before") - 1).inner_text()) == 0
     # Where it occurs opens below its row.
     new.get_by_role("button", name=f"Show where {NEW_ERROR} occurs").click()
     expect(seen.page.locator("#errors tr.where")).to_contain_text("Player version")
@@ -54,7 +79,7 @@ def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> Non
 
 @pytest.mark.parametrize("form", ["CSV", "Parquet"])
 def test_views_come_as_a_file(seen: Seen, looked: Looked, form: str) -> None:
-    seen.open("views?customer=acme&range=24h")
+    seen.go("Views", customer="acme", within="24h")
     expect(seen.page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
     truth = {view.view_id for view in within(looked, seen.range("/v1/views"), customer_id="acme")}
     with seen.page.expect_download(timeout=2 * SOON_MS) as download:

@@ -64,7 +64,7 @@ def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen,
     page = seen.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-    for path in ("login", "limits?customer=acme", "partitions", "docs"):
+    for path in ("login", "limits?customer=acme", "partitions", "docs", "replay?customer=acme&session=of-nobody"):
         seen.open(path)
         expect(page.locator("h1").first).to_be_visible(timeout=SOON_MS)
         if path == "docs":
@@ -131,6 +131,7 @@ def test_a_query_service_that_is_away_is_named_and_what_was_shown_stays_with_its
     # Only now: while it ended it may have answered once more, of another minute.
     shown = value.inner_text()
     expect(seen.page.locator("main .notice").first).to_contain_text(
-        re.compile(r"What is shown is \d+ s old"), timeout=3 * SOON_MS
+        re.compile(r"does not answer\. .*What is shown is \d+ s old"), timeout=3 * SOON_MS
     )
     expect(value).to_have_text(shown)
+    assert inaccessible(seen.page) == []

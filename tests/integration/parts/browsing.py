@@ -14,6 +14,8 @@ SOON_MS: Final = 30_000
 # Where a test says nothing else: the five seconds of Playwright are over before a browser without CPU time has drawn.
 expect.set_options(timeout=SOON_MS)
 
+#: What Chromium's console says of something that the content policy refuses.
+_POLICY: Final = "Content Security Policy"
 #: The first that is there. The shell is the same engine without a window around the page: for a window, each page is drawn again in
 #: every frame, without a graphics card, which takes most of a browser's CPU time.
 EXECUTABLES: Final = ("/usr/bin/chromium-headless-shell", "/usr/bin/chromium")
@@ -42,11 +44,12 @@ def inaccessible(page: Page) -> list[tuple[str, list[str]]]:
 
 @contextmanager
 def undisturbed(context: BrowserContext, url: str) -> Iterator[Page]:
-    """A new page. Fails at the end if it logged an error, or asked anybody but `url` for anything."""
+    """A new page. Fails at the end if it logged an error, broke its content policy, or asked anybody but `url` for anything."""
     page = context.new_page()
     errors: list[str] = []
     strangers: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if _POLICY in said.text else None)
     page.on("request", lambda request: strangers.append(request.url) if url not in request.url else None)
     yield page
     page.close()

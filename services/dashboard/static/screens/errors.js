@@ -60,7 +60,7 @@ function Row({ one, since }) {
   const word = isOpen.value ? "Hide" : "Show";
   const views = { screen: "views", filters: narrowed(filters, "error_code", one.code), more: {} };
   return html`<tr>
-    <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag">new</span>`}
+    <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag is-new">new</span>`}
       <span class="texts">${one.texts.map((/** @type {any} */ text) => text.value).join(" · ")}</span></th>
     <td>${countText(one.views)}</td>
     <td>${shareText(one.share.value)} <span class="note">n ${countText(one.share.n)}</span></td>
