@@ -57,7 +57,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Suspects(msgspec.Struct, frozen=True):
-    """Suspects in the order that was asked for; none where nothing is worse than chance and natural change or difference make it."""
+    """Suspects as they were asked to be ranked; none where nothing is worse than chance and natural change or difference make."""
 
     about: About
     baseline: Span
