@@ -43,7 +43,7 @@ from services.dashboard.views import Views
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import api_problems, problem_response
 from services.rim.telemetry import metrics
 from shared.http.problems import Problem
 from shared.metrics import DASHBOARD_REQUESTS
@@ -117,7 +117,7 @@ def make_app(
     `limits` has the customers' limits, `past` the live picture of earlier; `forwarding` passes questions on. Raises `AccessUnnamed`
     if a route does not say who may use it.
     """
-    app = web.Application(client_max_size=BODY_BYTES_MAX)
+    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[api_problems])
     app.on_response_prepare.append(_finish)
     routing = Routing(app)
     guard = Guard(

@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 import structlog
 from aiohttp import web
+from aiohttp.web_urldispatcher import AbstractResource
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -41,10 +42,13 @@ class Forwarding:
         self._url = url.rstrip("/")
         self._wait_seconds_max = wait_seconds_max
         self._session: aiohttp.ClientSession | None = None
+        #: What is served here.
+        self._own: list[AbstractResource] = []
 
     def add_to(self, routing: Routing, operations: list[Operation]) -> None:
         """Adds the document, with `operations` that are served here, and everything under /v1 that has no other route."""
         own = document(operations)
+        self._own = list(routing.app.router.resources())
 
         async def describe(_: web.Request) -> web.Response:
             found = await self._described()
@@ -53,7 +57,7 @@ class Forwarding:
             return web.Response(body=msgspec.json.encode(whole), content_type="application/json")
 
         routing.get("/v1/openapi.json", describe, PUBLIC, name="openapi")
-        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             routing.add(method, "/v1/{tail:.*}", self.forward, ELSEWHERE, name=f"forwarded-{method.lower()}")
 
     async def open(self) -> None:
@@ -74,7 +78,12 @@ class Forwarding:
             await self._session.close()
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
-        """Passes a request on; when its client goes away, so does the question."""
+        """Passes a request on; when its client goes away, so does the question.
+
+        Raises `HTTPMethodNotAllowed` for a path that is served here, but not by this method.
+        """
+        if methods := await self._methods_here(request):
+            raise web.HTTPMethodNotAllowed(request.method, methods)
         if not self._url:
             return problem_response(
                 Problem(404, "Nothing is here", "query-off", "DASHBOARD_QUERY_URL is not set: no service answers this.")
@@ -101,6 +110,9 @@ class Forwarding:
         except aiohttp.ClientError as error:
             log.error("query_answers_badly", kind=type(error).__name__)
             return problem_response(Problem(502, "The service query gives no answer that is one", "query-broken"))
+
+    async def _methods_here(self, request: web.Request) -> set[str]:
+        return {method for resource in self._own for method in (await resource.resolve(request))[1]}
 
     async def _described(self) -> dict[str, object] | None:
         """The document of the other service; None while it is away."""

@@ -115,5 +115,5 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("POST", "/v1/alerts/incidents/{id}/comments"): METRICS,
     # The service query has the same guard before its own: tests/unit/query/test_app.py.
     ("GET", "/v1/openapi.json"): PUBLIC,
-    **{(method, "/v1/{tail}"): ELSEWHERE for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+    **{(method, "/v1/{tail}"): ELSEWHERE for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")},
 }

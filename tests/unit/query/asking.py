@@ -49,6 +49,10 @@ VALUES = (
     None,
     "none",
 )
+#: Parts of texts that no view has, or that are code in a pattern.
+PARTS = ("%", "_", "'; drop", "x" * 101, "nowhere")
+#: Numbers of views: some always known, some not, fractions too, and one by which files are divided.
+NUMBERS = ("startup_ms", "watch_ms", "rebuffer_count", "score_view", "asn", "dropped_frames", "view_end_ms", "day")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
@@ -91,6 +95,8 @@ def _moment(chance: random.Random, around_ms: int) -> int:
 def a_filter(chance: random.Random, depth: int) -> Filter:
     """Any filter."""
     kind = chance.randrange(4) if depth else 3
+    if kind == 3 and chance.random() < 0.3:
+        return chance.choice([_a_part, _a_bound])(chance)
     if kind == 0:
         return Filter(all_of=tuple(a_filter(chance, depth - 1) for _ in range(chance.randrange(1, 3))))
     if kind == 1:
@@ -98,6 +104,27 @@ def a_filter(chance: random.Random, depth: int) -> Filter:
     if kind == 2:
         return Filter(none_of=a_filter(chance, depth - 1))
     return Filter(dimension=chance.choice(DIMENSIONS), values=tuple(chance.sample(VALUES, chance.randrange(1, 4))))
+
+
+def _a_part(chance: random.Random) -> Filter:
+    dimension = chance.choice(DIMENSIONS)
+    value = recounting.value_of(_any_view(chance), dimension)
+    if not value:
+        return Filter(dimension=dimension, contains=chance.choice(PARTS))
+    first = chance.randrange(len(value))
+    return Filter(dimension=dimension, contains=value[first : first + chance.randrange(1, 5)].swapcase())
+
+
+def _a_bound(chance: random.Random) -> Filter:
+    number = chance.choice(NUMBERS)
+    # A value as views have it: bounds that are met exactly are among them.
+    found = getattr(_any_view(chance), number) or chance.choice([0, 1, 50, 0.5])
+    least, below = chance.choice([(found, None), (None, found), (found, 2 * found + 1), (found, found)])
+    return Filter(number=number, at_least=least, below=below)
+
+
+def _any_view(chance: random.Random) -> View:
+    return recounting.a_view(chance, f"view-{chance.randrange(300)}")
 
 
 def question(one: AnyAsked) -> Question:

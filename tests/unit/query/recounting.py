@@ -157,8 +157,15 @@ def holds(view: View, one: Filter | None) -> bool:
         return all(holds(view, part) for part in one.all_of)
     if one.any_of is not None:
         return any(holds(view, part) for part in one.any_of)
+    if one.number is not None:
+        number = getattr(view, one.number)
+        is_below = one.below is None or (number is not None and number < one.below)
+        return number is not None and is_below and (one.at_least is None or number >= one.at_least)
     assert one.dimension is not None
-    return value_of(view, one.dimension) in (one.values or ())
+    value = value_of(view, one.dimension)
+    if one.contains is not None:
+        return value is not None and one.contains.lower() in value.lower()
+    return value in (one.values or ())
 
 
 def wanted(question: Question, views: Iterable[View]) -> list[View]:

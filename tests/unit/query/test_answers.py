@@ -5,15 +5,16 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Breakdown, Span
-from services.query.core.question import AskedBreakdown, Question
+from services.query.core.question import Asked, AskedBreakdown, Question
 from services.query.core.sql import figures
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.asking import asked, expect, question
+from tests.unit.query.asking import a_filter, asked, expect, question
 from tests.unit.query.reading import in_memory
 from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
 
@@ -38,6 +39,16 @@ def test_any_question_over_any_views_is_answered_as_a_recount_says(engine: Engin
     views = [a_view(chance, f"view-{number}") for number in range(chance.choice([0, 1, 30, 300]))]
     for _ in range(8):
         one = question(asked(chance))
+        expect(one, answered(engine, one, views), views)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_filter_holds_of_the_views_that_a_recount_says(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    views = [a_view(chance, f"view-{number}") for number in range(300)]
+    for depth in (0,) * 60 + (2,) * 20:
+        of = msgspec.json.encode(a_filter(chance, depth)).decode()
+        one = question(Asked(metrics="views", from_=str(T0_MS - 2 * DAY_MS), to=str(T0_MS + 6 * DAY_MS), filter=of))
         expect(one, answered(engine, one, views), views)
 
 

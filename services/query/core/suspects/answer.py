@@ -57,7 +57,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Suspects(msgspec.Struct, frozen=True):
-    """Suspects by excess; none where nothing is worse than chance and natural change or difference make it."""
+    """Suspects as they were asked to be ranked; none where nothing is worse than chance and natural change or difference make."""
 
     about: About
     baseline: Span
@@ -130,7 +130,7 @@ def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: 
         figure=_figure(measured, outcome.rows[0], ""),
         usual=_figure(measured, outcome.rows[1], ""),
         read=read,
-        suspects=sorted(listed, key=lambda one: -one.excess),
+        suspects=sorted(listed, key=lambda one: getattr(one, question.order_by), reverse=True),
     )
 
 

@@ -19,6 +19,8 @@ from shared.statistics.suspects.counts import DIMENSIONS_MAX
 SUSPECTS_MAX: Final = 10
 #: What a cohort is held against: itself at another time, or all other views of the same time.
 Against = Literal["usual", "rest"]
+#: What suspects are ranked by: how much a cohort explains, or how sure it is that the cohort changed.
+OrderBy = Literal["excess", "surprise"]
 #: What is usual is known from so many views, or from fewer where the range has not `_TIMES_MORE` as many.
 USUAL_VIEWS_MIN: Final = 1_000
 _TIMES_MORE: Final = 4
@@ -79,7 +81,14 @@ class AskedSuspects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             description=f"2 to {DIMENSIONS_MAX} by which cohorts are made; by default {', '.join(DIMENSIONS)}"
         ),
     ] = ""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=SUSPECTS_MAX, description="suspects")] = 5
+    limit: Annotated[int, msgspec.Meta(ge=1, le=SUSPECTS_MAX, description="suspects: those found first")] = 5
+    order_by: Annotated[
+        OrderBy,
+        msgspec.Meta(
+            description="what suspects are ranked by, the largest first: `excess`, how many events they explain, or"
+            " `surprise`, how far their evidence is beyond chance"
+        ),
+    ] = "excess"
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,7 @@ class SuspectsQuestion:
     limit: int
     #: None: what the baseline's views allow.
     against: Against | None = None
+    order_by: OrderBy = "excess"
 
     def held_against(self, views: int, usual_views: int) -> Against:
         """What cohorts are held against, by the views of the range and of its baseline."""
@@ -128,7 +138,7 @@ def understood(asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int
             field=measured.field,
         )
 
-    return SuspectsQuestion(measured, of(now), of(usual), asked.limit, _against(asked))
+    return SuspectsQuestion(measured, of(now), of(usual), asked.limit, _against(asked), asked.order_by)
 
 
 def _against(asked: AskedSuspects) -> Against | None:

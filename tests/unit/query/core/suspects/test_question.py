@@ -95,6 +95,7 @@ def test_any_ratio_that_is_worse_when_higher_and_any_measured_value_can_be_asked
         ({"filter": "{}"}, "filter"),
         ({"limit": "11"}, "limit"),
         ({"above_ms": "-1"}, "above_ms"),
+        ({"order_by": "factor"}, "order_by"),
         ({"anything": "1"}, None),
     ],
 )

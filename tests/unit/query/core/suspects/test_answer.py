@@ -1,0 +1,40 @@
+"""An answer made of what was found: suspects are ranked by what was asked for."""
+
+from typing import Any, cast
+
+import pytest
+
+from services.query.core.answer import About, Span
+from services.query.core.suspects.answer import Looked, Outcome, Suspects, composed
+from shared.statistics.suspects.suspect import Basis, Judged, Searched, Suspect
+from tests.unit.query.core.suspects.test_question import question
+
+ABOUT = About(Span(0, 1), ["acme"], [], 1, is_exact=True, has_hot_rows=True)
+#: CDN, excess and surprise, in the order in which they are found.
+FOUND = (("sure", 10.0, 90.0), ("large", 500.0, 20.0), ("middle", 40.0, 30.0))
+
+
+def answered(**given: str) -> Suspects:
+    basis = cast(Basis, None)
+    found = [Suspect((("cdn", cdn),), 20, 100, 5, 100, excess, 2.0, surprise, basis) for cdn, excess, surprise in FOUND]
+    said = [Judged(surprise, surprise, excess, 2.0) for _, excess, surprise in FOUND]
+    of_all = {"events": 90, "exposure": 900, "views": 900}
+    of_cohorts = {f"{name}_{place}": value // 10 for place in range(len(FOUND)) for name, value in of_all.items()}
+    row: dict[str, Any] = of_all | of_cohorts
+    outcome = Outcome(Searched(found, []), (row, row), said, [*range(len(FOUND))])
+    return composed(question(against="usual", **given), outcome, Looked(900, 900), ABOUT)
+
+
+@pytest.mark.parametrize(
+    ("given", "ranked"),
+    [
+        ({}, ["large", "middle", "sure"]),
+        ({"order_by": "excess"}, ["large", "middle", "sure"]),
+        ({"order_by": "surprise"}, ["sure", "middle", "large"]),
+    ],
+)
+def test_suspects_are_ranked_by_what_was_asked_for(given: dict[str, str], ranked: list[str]) -> None:
+    found = answered(**given).suspects
+
+    assert [one.conditions[0].value for one in found] == ranked
+    assert {(one.conditions[0].value, one.excess, one.surprise) for one in found} == set(FOUND)
