@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from shared.schemas.view import View
-from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, within
+from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, settled, within
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page.page_views import INCIDENT, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
@@ -17,6 +17,11 @@ from tests.unit.query.recounting import FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
 
+FIRST_LOAD_BYTES_MAX: Final = 150_000
+#: What the page took of the server's files, compressed, from the network or from what the browser kept.
+LOADED_BYTES: Final = """() => performance.getEntries()
+    .filter((one) => one.entryType === "navigation" || one.name.includes("/static/"))
+    .reduce((sum, one) => sum + one.encodedBodySize, 0)"""
 #: What a new installation answers.
 WAREHOUSE_NEW: Final = {
     "title": "No finished view is stored yet",
@@ -105,6 +110,49 @@ def test_viewers_within_three_filters_are_shown_by_any_two_of_them(seen: Seen, l
     expect(page.locator("#live-of")).to_contain_text("Live figures are of all viewers", timeout=SOON_MS)
     expect(viewers).to_have_text("800", timeout=SOON_MS)
     expect(page.locator("section", has=page.locator("#slices"))).to_contain_text("without the filters above")
+
+
+def test_the_map_comes_when_it_is_seen_and_a_click_on_a_country_is_a_filter(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    settled(page)
+    expect(page.locator("#slice-country")).to_contain_text("DE", timeout=SOON_MS)
+    assert page.evaluate(LOADED_BYTES) < FIRST_LOAD_BYTES_MAX
+    assert not [path for path in seen.asked if re.search("countries|codes|feature|core/map", path)]
+    room = page.locator(".map-place")
+    height = room.bounding_box()["height"]  # type: ignore[index] - it is in the document
+    # As a person does who has no mouse wheel at hand.
+    page.locator("main").click(position={"x": 2, "y": 2})
+    page.keyboard.press("End")
+    most = page.locator("#map [data-country][fill-opacity='1']")
+    expect(most).to_have_attribute("data-country", "DE", timeout=SOON_MS)
+    assert room.bounding_box()["height"] == pytest.approx(height, abs=1)  # type: ignore[index] - it is in the document
+    expect(page.locator("#map [data-country]")).to_have_count(2)
+    expect(most.locator("title")).to_have_text("Germany: 500 viewers, 14.4% rebuffering")
+    # Each country of the map is in the table that the map names, as a link.
+    expect(page.locator("#map")).to_have_attribute("aria-label", re.compile("The table below has the same countries"))
+    expect(page.locator("#slice-country tbody th").get_by_role("link")).to_have_text(["DE", "FR"])
+    most.click()
+    expect(page.locator(".chip")).to_contain_text("Country is DE", timeout=SOON_MS)
+    expect(page.locator("#tile-viewers .value")).to_have_text("500", timeout=SOON_MS)
+
+
+@pytest.mark.parametrize("lost", ["**/vendor/countries-110m.json", "**/drawing/countries.js"])
+def test_a_map_that_cannot_be_loaded_says_so_and_is_tried_again(seen: Seen, looked: Looked, lost: str) -> None:
+    watch_now(looked.installation)
+    page = seen.page
+    page.route(lost, lambda route: route.abort())
+    seen.open("?customer=acme")
+    page.locator(".map-place").scroll_into_view_if_needed(timeout=SOON_MS)
+    missing = page.locator("#map-missing")
+    expect(missing).to_contain_text("The table below has the same figures", timeout=SOON_MS)
+    missing.get_by_role("button", name="Try again").click()
+    expect(missing).to_be_visible(timeout=SOON_MS)
+    page.unroute(lost)
+    missing.get_by_role("button", name="Try again").click()
+    expect(page.locator("#map [data-country]")).to_have_count(2, timeout=SOON_MS)
+    expect(missing).to_have_count(0)
 
 
 def test_figures_are_asked_for_before_who_is_behind_them(seen: Seen, looked: Looked) -> None:
