@@ -2,14 +2,14 @@
 
 import json
 import re
-from typing import Final
-from urllib.parse import urlencode
+from typing import Any, Final
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Response, Route, expect
 
 from shared.schemas.view import View
-from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, settled, within
+from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, in_time, number, settled, within
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page.page_views import INCIDENT, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
@@ -73,7 +73,7 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     # One CDN, by one click on its slice, and back.
     page.go_back()
     # The suspect's figure over time: the same metric, cohort and hour.
-    suspect.locator("td").first.get_by_role("link").click()
+    suspect.get_by_title("over time").click()
     in_time(draws_the_cohort)
     expect(page.locator("#metric")).to_have_value("rebuffer_fraction")
     page.go_back()
@@ -204,14 +204,55 @@ def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(se
         named = ("cdn", "asn", "player_version")
         cohort = [one for one in views if all(getattr(one, name) == INCIDENT[name] for name in named)]
         rest = [one for one in views if one not in cohort]
-        for cell, of in zip(suspect.locator("td").all()[:2], (cohort, rest), strict=True):
+        for cell, of in zip(suspect.locator("td").all()[1:3], (cohort, rest), strict=True):
             expect(cell).to_contain_text(f"n {len(of)}", timeout=ONE_LOOK_MS)
             assert number(cell.inner_text()) == pytest.approx(FIGURES["playback_failure_fraction"](of), rel=0.01)
 
     in_time(shows_cohort_and_rest)
-    expect(table.locator("thead th")).to_have_count(4)
+    expect(table.locator("thead th")).to_have_count(5)
     suspect.locator("th").get_by_role("link").click()
     expect(seen.page.locator(".chip")).to_have_count(3, timeout=SOON_MS)
+
+
+def test_a_suspect_says_how_much_more_there_is_than_expected_and_how_sure_that_is(seen: Seen, looked: Looked) -> None:
+    answers: dict[str, list[dict[str, Any]]] = {}
+
+    def note(response: Response) -> None:
+        if "/v1/suspects?" in response.url and response.ok:
+            answers[parse_qs(urlsplit(response.url).query)["metric"][0]] = response.json()["suspects"]
+
+    watch_now(looked.installation)
+    page = seen.page
+    page.on("response", note)
+    seen.open("?customer=acme")
+    settled(page)
+
+    def shows_the_answers() -> None:
+        tables = page.locator(".suspects").all()
+        assert tables
+        for table in tables:
+            metric = table.get_attribute("data-metric") or ""
+            of_time = metric == "rebuffer_fraction"
+            cells = table.locator("tbody .excess").all_inner_texts()
+            assert len(cells) == len(answers[metric]) > 0
+            for cell, one in zip(cells, answers[metric], strict=True):
+                excess = (number(cell) or 0) * (3_600_000 if " h more" in cell else 1)
+                assert excess == pytest.approx(one["excess"], rel=0.02 if of_time else 0, abs=0.5), cell
+                assert ("more rebuffering" if of_time else "more failure") in cell
+                evidence = float(cell.rpartition("evidence ")[2])
+                assert evidence == pytest.approx(one["surprise"], abs=0.05 if evidence < 10 else 0.5), cell
+
+    in_time(shows_the_answers)
+    assert {"rebuffer_fraction", "playback_failure_fraction"} <= answers.keys()
+    meaning = page.locator(".suspects").first.get_by_role("button", name="What Excess and evidence means")
+    meaning.click()
+    expect(page.get_by_role("note")).to_contain_text("Each 2.3 more is ten times likelier")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("note")).to_have_count(0)
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    meaning.click()
+    expect(page.get_by_role("note")).to_be_in_viewport(ratio=1)
 
 
 def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Seen, looked: Looked) -> None:
