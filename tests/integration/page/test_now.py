@@ -2,14 +2,14 @@
 
 import json
 import re
-from typing import Final
-from urllib.parse import urlencode
+from typing import Any, Final
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Response, Route, expect
 
 from shared.schemas.view import View
-from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, within
+from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, in_time, number, settled, within
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page.page_views import INCIDENT, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
@@ -17,6 +17,11 @@ from tests.unit.query.recounting import FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
 
+FIRST_LOAD_BYTES_MAX: Final = 150_000
+#: What the page took of the server's files, compressed, from the network or from what the browser kept.
+LOADED_BYTES: Final = """() => performance.getEntries()
+    .filter((one) => one.entryType === "navigation" || one.name.includes("/static/"))
+    .reduce((sum, one) => sum + one.encodedBodySize, 0)"""
 #: What a new installation answers.
 WAREHOUSE_NEW: Final = {
     "title": "No finished view is stored yet",
@@ -68,7 +73,7 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     # One CDN, by one click on its slice, and back.
     page.go_back()
     # The suspect's figure over time: the same metric, cohort and hour.
-    suspect.locator("td").first.get_by_role("link").click()
+    suspect.get_by_title("over time").click()
     in_time(draws_the_cohort)
     expect(page.locator("#metric")).to_have_value("rebuffer_fraction")
     page.go_back()
@@ -105,6 +110,49 @@ def test_viewers_within_three_filters_are_shown_by_any_two_of_them(seen: Seen, l
     expect(page.locator("#live-of")).to_contain_text("Live figures are of all viewers", timeout=SOON_MS)
     expect(viewers).to_have_text("800", timeout=SOON_MS)
     expect(page.locator("section", has=page.locator("#slices"))).to_contain_text("without the filters above")
+
+
+def test_the_map_comes_when_it_is_seen_and_a_click_on_a_country_is_a_filter(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    settled(page)
+    expect(page.locator("#slice-country")).to_contain_text("DE", timeout=SOON_MS)
+    assert page.evaluate(LOADED_BYTES) < FIRST_LOAD_BYTES_MAX
+    assert not [path for path in seen.asked if re.search("countries|codes|feature|core/map", path)]
+    room = page.locator(".map-place")
+    height = room.bounding_box()["height"]  # type: ignore[index] - it is in the document
+    # As a person does who has no mouse wheel at hand.
+    page.locator("main").click(position={"x": 2, "y": 2})
+    page.keyboard.press("End")
+    most = page.locator("#map [data-country][fill-opacity='1']")
+    expect(most).to_have_attribute("data-country", "DE", timeout=SOON_MS)
+    assert room.bounding_box()["height"] == pytest.approx(height, abs=1)  # type: ignore[index] - it is in the document
+    expect(page.locator("#map [data-country]")).to_have_count(2)
+    expect(most.locator("title")).to_have_text("Germany: 500 viewers, 14.4% rebuffering")
+    # Each country of the map is in the table that the map names, as a link.
+    expect(page.locator("#map")).to_have_attribute("aria-label", re.compile("The table below has the same countries"))
+    expect(page.locator("#slice-country tbody th").get_by_role("link")).to_have_text(["DE", "FR"])
+    most.click()
+    expect(page.locator(".chip")).to_contain_text("Country is DE", timeout=SOON_MS)
+    expect(page.locator("#tile-viewers .value")).to_have_text("500", timeout=SOON_MS)
+
+
+@pytest.mark.parametrize("lost", ["**/vendor/countries-110m.json", "**/drawing/countries.js"])
+def test_a_map_that_cannot_be_loaded_says_so_and_is_tried_again(seen: Seen, looked: Looked, lost: str) -> None:
+    watch_now(looked.installation)
+    page = seen.page
+    page.route(lost, lambda route: route.abort())
+    seen.open("?customer=acme")
+    page.locator(".map-place").scroll_into_view_if_needed(timeout=SOON_MS)
+    missing = page.locator("#map-missing")
+    expect(missing).to_contain_text("The table below has the same figures", timeout=SOON_MS)
+    missing.get_by_role("button", name="Try again").click()
+    expect(missing).to_be_visible(timeout=SOON_MS)
+    page.unroute(lost)
+    missing.get_by_role("button", name="Try again").click()
+    expect(page.locator("#map [data-country]")).to_have_count(2, timeout=SOON_MS)
+    expect(missing).to_have_count(0)
 
 
 def test_figures_are_asked_for_before_who_is_behind_them(seen: Seen, looked: Looked) -> None:
@@ -156,14 +204,55 @@ def test_where_nothing_says_what_is_usual_the_cohort_is_held_against_the_rest(se
         named = ("cdn", "asn", "player_version")
         cohort = [one for one in views if all(getattr(one, name) == INCIDENT[name] for name in named)]
         rest = [one for one in views if one not in cohort]
-        for cell, of in zip(suspect.locator("td").all()[:2], (cohort, rest), strict=True):
+        for cell, of in zip(suspect.locator("td").all()[1:3], (cohort, rest), strict=True):
             expect(cell).to_contain_text(f"n {len(of)}", timeout=ONE_LOOK_MS)
             assert number(cell.inner_text()) == pytest.approx(FIGURES["playback_failure_fraction"](of), rel=0.01)
 
     in_time(shows_cohort_and_rest)
-    expect(table.locator("thead th")).to_have_count(4)
+    expect(table.locator("thead th")).to_have_count(5)
     suspect.locator("th").get_by_role("link").click()
     expect(seen.page.locator(".chip")).to_have_count(3, timeout=SOON_MS)
+
+
+def test_a_suspect_says_how_much_more_there_is_than_expected_and_how_sure_that_is(seen: Seen, looked: Looked) -> None:
+    answers: dict[str, list[dict[str, Any]]] = {}
+
+    def note(response: Response) -> None:
+        if "/v1/suspects?" in response.url and response.ok:
+            answers[parse_qs(urlsplit(response.url).query)["metric"][0]] = response.json()["suspects"]
+
+    watch_now(looked.installation)
+    page = seen.page
+    page.on("response", note)
+    seen.open("?customer=acme")
+    settled(page)
+
+    def shows_the_answers() -> None:
+        tables = page.locator(".suspects").all()
+        assert tables
+        for table in tables:
+            metric = table.get_attribute("data-metric") or ""
+            of_time = metric == "rebuffer_fraction"
+            cells = table.locator("tbody .excess").all_inner_texts()
+            assert len(cells) == len(answers[metric]) > 0
+            for cell, one in zip(cells, answers[metric], strict=True):
+                excess = (number(cell) or 0) * (3_600_000 if " h more" in cell else 1)
+                assert excess == pytest.approx(one["excess"], rel=0.02 if of_time else 0, abs=0.5), cell
+                assert ("more rebuffering" if of_time else "more failure") in cell
+                evidence = float(cell.rpartition("evidence ")[2])
+                assert evidence == pytest.approx(one["surprise"], abs=0.05 if evidence < 10 else 0.5), cell
+
+    in_time(shows_the_answers)
+    assert {"rebuffer_fraction", "playback_failure_fraction"} <= answers.keys()
+    meaning = page.locator(".suspects").first.get_by_role("button", name="What Excess and evidence means")
+    meaning.click()
+    expect(page.get_by_role("note")).to_contain_text("Each 2.3 more is ten times likelier")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("note")).to_have_count(0)
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    meaning.click()
+    expect(page.get_by_role("note")).to_be_in_viewport(ratio=1)
 
 
 def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Seen, looked: Looked) -> None:

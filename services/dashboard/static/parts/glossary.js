@@ -34,7 +34,7 @@ function Meaning({ title, term, formula }) {
   useOutside(isOpen.value, box, () => {
     isOpen.value = false;
   });
-  const place = useSignal({ left: 0, top: 0 });
+  const place = useSignal(/** @type {Record<string, string>} */ ({}));
   // It stands over the page, since a table would cut it; so it goes when the page moves under it.
   useEffect(() => {
     if (!isOpen.value) return undefined;
@@ -45,9 +45,12 @@ function Meaning({ title, term, formula }) {
     return () => document.removeEventListener("scroll", leave, { capture: true });
   }, [isOpen.value]);
   const toggle = (/** @type {any} */ event) => {
-    const { left, bottom } = event.currentTarget.getBoundingClientRect();
+    const { left, top, bottom } = event.currentTarget.getBoundingClientRect();
     const width = Math.min(WIDTH_MAX, 0.84 * innerWidth);
-    place.value = { left: Math.max(EDGE, Math.min(left, innerWidth - width - EDGE)), top: bottom + 4 };
+    // On the side with more room: below a button at the window's end nobody would see it.
+    /** @type {Record<string, string>} */
+    const side = top > innerHeight - bottom ? { bottom: `${innerHeight - top + 4}px` } : { top: `${bottom + 4}px` };
+    place.value = { left: `${Math.max(EDGE, Math.min(left, innerWidth - width - EDGE))}px`, ...side };
     isOpen.value = !isOpen.value;
   };
   const found = termOf(term);
@@ -57,7 +60,7 @@ function Meaning({ title, term, formula }) {
   };
   return html`<span class="term" ref=${box} onKeyDown=${close}>
     <button type="button" class="what" aria-expanded=${isOpen.value} aria-label=${`What ${title} means`} onClick=${toggle}>?</button>
-    ${isOpen.value && html`<span class="meaning" role="note" style=${{ left: `${place.value.left}px`, top: `${place.value.top}px` }}>
+    ${isOpen.value && html`<span class="meaning" role="note" style=${place.value}>
       <span><b>Formula</b> ${formula || found?.formula}</span>
       ${found && html`<span><b>Source</b> ${found.source}</span><span><b>Clients</b> ${found.clients}</span>
         <span><b>Beside Mux</b> ${found.mux}</span><span><b>Beside CTA</b> ${found.cta}</span>`}

@@ -10,6 +10,7 @@ import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
+import { evidenceText, excessText } from "../../../../services/dashboard/static/core/suspects.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
@@ -408,4 +409,13 @@ test("a bitrate holds until the next one, also where the client's clock was set 
   ]);
   assert.deepEqual(levelsOf({ events: [at(-500, 4e6)] }, 1_000), [{ from_ms: 0, to_ms: 1_000, bitrate_bps: 4e6 }]);
   assert.deepEqual(levelsOf({}, 1_000), []);
+});
+
+test("a suspect's excess says what there is more of, counted or in time", () => {
+  assert.equal(excessText("playback_failure_fraction", 59.4), "59 more failures than expected");
+  assert.equal(excessText("playback_failure_fraction", 1_234), "1,234 more failures than expected");
+  assert.equal(excessText("exit_before_start_fraction", 1.2), "1 more exit before start than expected");
+  assert.equal(excessText("rebuffer_fraction", 8_280_000), "2.3 h more rebuffering than expected");
+  assert.equal(excessText("another", 7), "7 more bad views than expected");
+  assert.deepEqual([evidenceText(3.06), evidenceText(41.4)], ["evidence 3.1", "evidence 41"]);
 });

@@ -1,53 +1,51 @@
 // @ts-check
-// Viewers by country on a map of the world; its shapes come when it is drawn for the first time.
+// The place of the map of viewers by country. What draws it, and its shapes, come when the place comes into view.
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { narrowed } from "../../core/place/filters.js";
-import { countText } from "../../core/words/format.js";
-import { cellsOf } from "../../core/live.js";
-import { BOX, shapesOf, strengthOf } from "../../core/map.js";
-import { fetchJson } from "../data/asking.js";
+import { useEffect, useRef } from "preact/hooks";
+import { hasFirst } from "../data/asking.js";
 import { html } from "../html.js";
-import { go, place } from "../place.js";
 
-/** @type {import("@preact/signals").Signal<{code: string, path: string}[] | null>} */
-const shapes = signal(null);
-const names = new Intl.DisplayNames("en", { type: "region", fallback: "code" });
+/** What draws the map, and its shapes; once for all screens. @type {import("@preact/signals").Signal<{Countries: any, shapes: any} | null>} */
+const drawing = signal(null);
+const isMissing = signal(false);
 let isAsked = false;
 
 async function load() {
-  if (isAsked) return;
+  if (isAsked || drawing.value) return;
   isAsked = true;
+  isMissing.value = false;
   try {
-    const [{ default: feature }, atlas, codes] = await Promise.all([
-      import("../../vendor/feature.js"),
-      fetchJson("/static/vendor/countries-110m.json"),
-      fetchJson("/static/vendor/codes.json"),
-    ]);
-    shapes.value = shapesOf(/** @type {any} */ (feature(atlas, "countries")).features, codes);
+    const { Countries, shapesOfWorld } = await import("./countries.js");
+    drawing.value = { Countries, shapes: await shapesOfWorld() };
   } catch {
-    // The table beside it has the same; the next time it is drawn it is tried again.
-    isAsked = false;
+    isMissing.value = true;
   }
+  isAsked = false;
 }
 
 /** @param {{values: any[], isWarm: (one: any) => boolean}} props - The countries of a live picture. */
 export function WorldMap({ values, isWarm }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    load();
+    const watch = new IntersectionObserver((seen) => {
+      if (seen.some((one) => one.isIntersecting)) load();
+    });
+    // What comes above moves it out of view: until the first figures are there it is not looked at.
+    let isGone = false;
+    hasFirst.then(() => {
+      if (!isGone && box.current) watch.observe(box.current);
+    });
+    return () => {
+      isGone = true;
+      watch.disconnect();
+    };
   }, []);
-  if (!shapes.value) return null;
-  const most = Math.max(1, ...values.map((one) => one.viewers_now));
-  const byCode = new Map(values.map((one) => [one.value, one]));
-  return html`<svg class="map" id="map" viewBox=${`0 0 ${BOX.width} ${BOX.height}`} role="img" aria-label="Viewers by country: the table has the same figures">
-    ${shapes.value.map(({ code, path }) => {
-      const one = byCode.get(code);
-      // Nobody watches there by now: without a colour the country would be missing.
-      if (!one?.viewers_now) return html`<path class="land" d=${path} />`;
-      const cells = cellsOf(one);
-      return html`<path class=${isWarm(one) ? "land is-warm" : "land has-viewers"} data-country=${code} d=${path} fill-opacity=${strengthOf(one.viewers_now, most)}
-        onClick=${() => go({ filters: narrowed(place.value.filters, "country", code) })}><title>${`${names.of(code)}: ${countText(one.viewers_now)} viewers, ${cells.rebuffering} rebuffering`}</title></path>`;
-    })}
-  </svg>`;
+  const { Countries, shapes } = drawing.value ?? {};
+  return html`<div class="map-place" ref=${box}>
+    ${Countries ? html`<${Countries} shapes=${shapes} values=${values} isWarm=${isWarm} />` : isMissing.value
+      ? html`<p class="notice" id="map-missing" role="status">The map could not be loaded. The table below has the same figures. <button type="button" onClick=${load}>Try again</button></p>`
+      : html`<span class="unseen">The map is drawn when it is seen. The table below has the same figures.</span>`}
+  </div>
+  <p class="note" id="map-note">Each country is a filter: on the map, and by its name in the table.</p>`;
 }

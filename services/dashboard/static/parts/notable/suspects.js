@@ -2,8 +2,10 @@
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
 import { apart, filterOf } from "../../core/place/filters.js";
+import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
 import { countText, shareText, valueText } from "../../core/words/format.js";
 import { Answered, useQuestion } from "../data/asking.js";
+import { Term } from "../glossary.js";
 import { html } from "../html.js";
 import { metricOf, titleOf } from "../data/known.js";
 import { Link, place } from "../place.js";
@@ -36,9 +38,9 @@ function Table({ data }) {
   const hasUsual = data.against === "usual";
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
-      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
+      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
       <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} metric=${data.metric} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
-      ${!hasUsual && html`<tfoot><tr><td colspan="4" class="note">The day before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
+      ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note">The day before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
     </table>
   </div>`;
 }
@@ -51,6 +53,7 @@ function Row({ one, metric, unit, hasUsual }) {
   const share = unit === "fraction" ? shareText : (/** @type {any} */ value) => valueText(unit, value);
   return html`<tr>
     <th scope="row"><${Link} to=${{ filters: [...within, ...cohort] }}>${words}<//></th>
+    <td class="excess">${excessText(metric, one.excess)} <span class="note">${evidenceText(one.surprise)}</span></td>
     <td class="is-bad"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", filters: [...within, ...apart(one.filter)], more: { metrics: metric } }} title="over time">${share(one.figure.value)}<//> <span class="note">n ${countText(one.figure.n)}</span></td>
     <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
     ${hasUsual && html`<td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
