@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+import pyarrow as pa
 from confluent_kafka import Producer
+from deltalake import write_deltalake
 from playwright.sync_api import Page
 
 from deploy.local.broker import Broker
+from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
@@ -33,6 +36,10 @@ from tests.integration.page.page_views import first_hour, month, watched_by_x
 from tests.integration.parts.browsing import SOON_MS
 from tests.integration.query.querying import Installation as Data
 from tests.unit.dashboard.records import slice_of
+from tests.unit.query.recounting import DAY_MS
+
+#: More than a page of them.
+BEACONS_OF_X: Final = 150
 
 
 @dataclass
@@ -67,9 +74,18 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
             data = Data(postgres.dsn, serving, folder / "warehouse")
             data.in_warehouse(views)
             data.in_postgres(views)
+            _beacons_of(folder / "warehouse", views[-1])
+            _recorded(folder / "warehouse", views[-1])
         alerts_schema.migrate(postgres.dsn)
         dashboard = start_dashboard(
-            folder, broker, postgres.dsn, port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
+            folder,
+            broker,
+            postgres.dsn,
+            port,
+            free_port(),
+            query_url=f"http://127.0.0.1:{query_port}",
+            DASHBOARD_RECORDINGS_LOOKUP_URL=f"http://127.0.0.1:{free_port()}",
+            DASHBOARD_RRWEB_DIR=str(RRWEB),
         )
         query = start_query(folder, postgres, folder / "warehouse", query_port)
         settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
@@ -81,6 +97,41 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
             query.stop(30)
     finally:
         postgres.remove()
+
+
+def _beacons_of(warehouse: Path, view: View) -> None:
+    """What the finalizer stores of a view's beacons, as they came: a second apart."""
+    key = view_key(view.customer_id, view.view_id)
+    times = [view.first_append_ms + 1_000 * number for number in range(BEACONS_OF_X)]
+    write_deltalake(
+        warehouse / "bronze",
+        pa.table(
+            {
+                "key": pa.array([key] * len(times), pa.binary()),
+                "value": pa.array(
+                    [json.dumps({"event": "timeupdate", "seq": number}).encode() for number in range(len(times))],
+                    pa.binary(),
+                ),
+                "kafka_partition": pa.array([0] * len(times), pa.int32()),
+                "kafka_offset": pa.array(range(len(times)), pa.int64()),
+                "kafka_timestamp_ms": pa.array(times, pa.int64()),
+                "day": pa.array([at // DAY_MS for at in times], pa.int64()),
+            }
+        ),
+        partition_by=["day"],
+    )
+
+
+def _recorded(warehouse: Path, view: View) -> None:
+    """Three parts of the recording of a view's session."""
+    rows = {
+        "customer_id": pa.array([view.customer_id] * 3),
+        "session_id": pa.array([view.session_id] * 3),
+        "sequence": pa.array(range(3), pa.int64()),
+        "at_ms": pa.array([view.first_append_ms + number for number in range(3)], pa.int64()),
+        "state": pa.array(["stored"] * 3),
+    }
+    write_deltalake(warehouse / "recording_index", pa.table(rows))
 
 
 def watch_now(installation: Installation) -> None:

@@ -80,3 +80,58 @@ def works_in_another_organisation(page: Page, dsn: str, email: str) -> None:
     # A viewer of that one has neither its tokens nor its log.
     expect(page.get_by_role("link", name="API tokens")).to_have_count(0)
     expect(page.get_by_role("button", name=re.compile("^Work in "))).to_have_count(1)
+
+
+def invites_an_editor(page: Page, email: str) -> str:
+    """On the screen of people; the link for who is invited."""
+    form = page.locator("form", has=page.get_by_role("button", name="Invite"))
+    form.get_by_label("E-mail address").fill(email, timeout=SOON_MS)
+    form.get_by_label("Role").select_option("editor")
+    form.get_by_role("button", name="Invite").click()
+    row = page.get_by_role("region", name="Invitations").locator("tbody tr")
+    expect(row).to_have_count(1, timeout=SOON_MS)
+    expect(row).to_contain_text(email)
+    expect(row.locator("td").first).to_have_text("editor")
+    return page.locator("#once").inner_text()
+
+
+def joins(page: Page, link: str, email: str) -> None:
+    """As somebody who was invited, in another browser."""
+    page.goto(link)
+    expect(page.locator("#email")).to_have_value(email, timeout=SOON_MS)
+    page.locator("#name").fill("Lucius")
+    page.locator("#password").fill("a long enough password")
+    page.get_by_role("button", name="Make the account").click()
+    expect(page.locator("#account")).to_be_visible(timeout=SOON_MS)
+
+
+def makes_a_token(page: Page, name: str, scopes: tuple[str, ...]) -> str:
+    """On the screen of tokens; the token, which is shown this once."""
+    page.get_by_label("Name").fill(name, timeout=SOON_MS)
+    for scope in scopes:
+        page.get_by_label(scope, exact=True).check()
+    page.get_by_role("button", name="Make a token").click()
+    row = page.get_by_role("region", name="API tokens").locator("tbody tr").filter(has_text=name)
+    expect(row.locator("td").first).to_have_text(", ".join(scopes), timeout=SOON_MS)
+    token = page.locator("#once").inner_text()
+    page.reload()
+    expect(row).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#once")).to_have_count(0)
+    expect(page.locator("main")).not_to_contain_text(token)
+    return token
+
+
+def makes_an_environment_with_a_key(page: Page, dsn: str, name: str) -> tuple[str, str]:
+    """On the screen of environments; the id of the environment, and its write key."""
+    # As python -m deploy.customers_table does.
+    migrate(dsn, "collector", MIGRATIONS_DIR)
+    page.get_by_label("Name").fill(name, timeout=SOON_MS)
+    page.get_by_role("button", name="Make an environment").click()
+    environment = page.get_by_role("region", name="Environments").locator("tbody tr").filter(has_text=name)
+    environment.get_by_role("link").click(timeout=SOON_MS)
+    form = page.locator("#make-key")
+    form.get_by_label("Name").fill("television", timeout=SOON_MS)
+    form.get_by_role("button", name="Make a key").click()
+    key = page.get_by_role("region", name="Write keys").locator("tbody tr").filter(has_text="television")
+    expect(key).to_have_count(1, timeout=SOON_MS)
+    return environment.locator("th").inner_text(), key.locator("th").inner_text()

@@ -20,6 +20,10 @@ PLANS: Final = ("basic", "gold", "trial")
 #: What goes wrong in the last half hour: a CDN in one network, for one player version.
 INCIDENT: Final = {"cdn": "fastly", "country": "DE", "asn": 3320, "player_version": "2.4.0"}
 VIEWER: Final = "viewer-x"
+#: Of viewer X: what happened on the page was recorded.
+SESSION: Final = "session-of-x"
+#: How long each video is that is no live stream.
+LENGTH_MS: Final = 10 * MINUTE_MS
 #: A customer whose first views came within this hour: nothing says what is usual there.
 NEWCOMER: Final = "newcomer"
 #: Where the release of 18:00 brought an error that nobody had before.
@@ -73,6 +77,7 @@ def watched_by_x(at_ms: int) -> View:
         "playback_failed": True,
         "end_reason": "error",
         "events": events,
+        "session_id": SESSION,
     }
     return _view("view-of-x", at_ms, at_ms + 95_000, random.Random(1), **fields)
 
@@ -156,6 +161,18 @@ def _view(name: str, begin_ms: int, end_ms: int, chance: random.Random, **fields
         "beacon_count": 12,
         "complete": True,
         "custom": {"plan": PLANS[zlib.crc32(name.encode()) % len(PLANS)]},
+        **_played(name, fields),
         **fields,
     }
     return View(schema_version=1, view_id=name, revision=1, **given)
+
+
+def _played(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Which parts of a video a view played: of some to its end, of some one minute twice, of some nothing is known."""
+    if fields["video_title"] == TITLES[0] or not fields["playing_ms"]:
+        return {}
+    digest = zlib.crc32(name.encode())
+    reached_ms = min(LENGTH_MS, 30_000 + digest % LENGTH_MS)
+    again = [[2 * MINUTE_MS, 3 * MINUTE_MS]] if digest % 3 == 0 and reached_ms > 3 * MINUTE_MS else []
+    ranges = [[0, reached_ms], *again] if digest % 5 else []
+    return {"video_duration_ms": LENGTH_MS, "max_playhead_ms": reached_ms, "playback_ranges": ranges}

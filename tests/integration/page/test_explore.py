@@ -3,18 +3,24 @@
 import json
 import re
 import urllib.request
+from collections import Counter
+from typing import Final
 
 import pytest
 from playwright.sync_api import Route, expect
 
 from shared.schemas.view import View
-from tests.integration.page.looking import Seen, expect_rows, number, within
+from shared.statistics.histogram import bucket_of
+from tests.integration.page.looking import ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked
-from tests.integration.page.page_views import BROWSERS, VERSIONS
+from tests.integration.page.page_views import BROWSERS, CDNS, PLANS, VERSIONS
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
+
+#: Buckets of a histogram that make a bin of a distribution.
+BUCKETS_A_BIN: Final = 12
 
 
 def test_startup_by_country_over_thirty_days(seen: Seen, looked: Looked) -> None:
@@ -144,3 +150,110 @@ def test_a_figure_has_its_meaning_behind_its_name(seen: Seen) -> None:
     expect(seen.page.locator(".meaning")).to_contain_text("Σ rebuffer_ms / Σ watch_ms")
     seen.page.keyboard.press("Escape")
     expect(seen.page.locator(".meaning")).to_have_count(0)
+
+
+def test_each_line_of_a_breakdown_has_the_range_before_beside_it(seen: Seen, looked: Looked) -> None:
+    seen.open("explore?customer=acme&range=7d")
+    page = seen.page
+    page.locator("#by").select_option("cdn", timeout=SOON_MS)
+    with page.expect_response(lambda one: "/v1/timeseries" in one.url and "compare=" in one.url) as found:
+        page.locator("#compare").select_option("previous")
+    answer = found.value.json()
+    points = answer["groups"][0]["points"]
+    figures = [
+        [bool(one["metrics"]["rebuffer_fraction"]["value"]) for one in line["points"]]
+        for part in (answer, answer["compared"])
+        for line in part["groups"]
+    ]
+    # The moment when most of the lines have something to show, before too.
+    place = max(range(len(points)), key=lambda at: sum(line[at] for line in figures))
+    chart = page.locator(".chart")
+    # One view names no CDN.
+    expect(chart.locator(".legend li")).to_have_count(2 * len([*CDNS, "(unknown)"]), timeout=SOON_MS)
+    chart.locator(".plot").focus()
+    for key in ("Home", *["ArrowRight"] * place):
+        page.keyboard.press(key)
+    expect(chart.locator(".legend b")).to_have_count(2 * len([*CDNS, "(unknown)"]))
+    lines = {item.locator(".name").inner_text(): item for item in chart.locator(".legend li").all()}
+    bounds = seen.range("/v1/timeseries")
+    begin, end = points[place]["from_ms"], points[place]["to_ms"]
+    held = 0
+    for cdn in CDNS:
+        for name, earlier_ms in ((cdn, 0), (f"{cdn}, before", bounds[1] - bounds[0])):
+            views = within(looked, (begin - earlier_ms, end - earlier_ms), customer_id="acme", cdn=cdn)
+            shown, truth = number(lines[name].locator("b").inner_text()), FIGURES["rebuffer_fraction"](views)
+            assert shown == (truth and pytest.approx(truth, rel=0.006, abs=6e-5)), name
+            held += bool(truth)
+            expect(lines[name].locator(".note")).to_have_text(f"n {len(views)}")
+        # One colour, and the earlier one dashed.
+        now, before = (lines[name].get_attribute("class") for name in (cdn, f"{cdn}, before"))
+        assert f"{now} before" == before
+    assert held > len(CDNS)
+    # Each small chart has both as well, and the zone stands once above them.
+    page.get_by_role("button", name="Small multiples").click()
+    expect(page.locator("#multiples-note")).to_have_text(
+        f"Times are of {ZONE}. Dashed lines are of the range before", timeout=SOON_MS
+    )
+    small = page.locator("#multiples article", has=page.get_by_role("link", name="fastly"))
+    small.locator(".plot").focus()
+    for key in ("Home", *["ArrowRight"] * place):
+        page.keyboard.press(key)
+    expect(small.locator(".legend .name")).to_have_text(["fastly", "fastly, before"])
+    for item, earlier_ms in zip(small.locator(".legend li").all(), (0, bounds[1] - bounds[0]), strict=True):
+        views = within(looked, (begin - earlier_ms, end - earlier_ms), customer_id="acme", cdn="fastly")
+        expect(item.locator(".note")).to_have_text(f"n {len(views)}")
+
+
+def test_a_distribution_is_drawn_beside_that_of_the_range_before(seen: Seen, looked: Looked) -> None:
+    seen.open("explore?customer=acme&range=7d&metrics=startup_ms_p50&by=cdn")
+    page = seen.page
+    page.get_by_role("button", name="Distribution").click(timeout=SOON_MS)
+    expect(page.locator("#bins .bar").first).to_be_attached(timeout=SOON_MS)
+    expect(page.locator("#bins .before")).to_have_count(0)
+    page.locator("#compare").select_option("previous")
+    expect(page.locator("#bins thead")).to_contain_text("Before", timeout=SOON_MS)
+    begin, end = seen.range("/v1/overall")
+    counts = [
+        Counter(
+            bucket_of(view.startup_ms) // BUCKETS_A_BIN
+            for view in within(looked, bounds, customer_id="acme")
+            if view.startup_ms is not None
+        )
+        for bounds in ((begin, end), (2 * begin - end, begin))
+    ]
+    shown = [
+        (number(row.locator(".count").inner_text()), number(row.locator("td").last.inner_text()))
+        for row in page.locator("#bins tbody tr").all()
+    ]
+    assert shown == [(counts[0][place], counts[1][place]) for place in sorted(counts[0] | counts[1])]
+    # A bar and its outline are as long as the shares are.
+    shares = [[count[place] / count.total() for place in sorted(counts[0] | counts[1])] for count in counts]
+    for name, of in (("", shares[0]), (".before", shares[1])):
+        bars = page.locator(f"#bins .bar{name or ':not(.before)'}").all()
+        widths = [float(re.findall(r"[\d.]+", bar.get_attribute("style") or "")[0]) for bar in bars]
+        assert widths == pytest.approx([100 * share / max(map(max, shares)) for share in of], abs=0.01)
+    # The breakdown is a table below it.
+    rows = {head: cells for head, cells in seen.rows("#groups").items() if head in CDNS}
+    assert len(rows) == len(CDNS)
+
+
+def test_a_distribution_without_views_says_so(seen: Seen, looked: Looked) -> None:
+    long_ago = f"from={looked.now_ms - 300 * DAY_MS}&to={looked.now_ms - 299 * DAY_MS}"
+    seen.open(f"explore?metrics=startup_ms_p50&as=distribution&{long_ago}")
+    expect(seen.page.locator("main .empty")).to_have_text("No view in this range.", timeout=SOON_MS)
+    expect(seen.page.locator("#bins")).to_have_count(0)
+
+
+def test_a_custom_dimension_without_a_title_is_the_breakdown(seen: Seen, looked: Looked) -> None:
+    seen.open("explore?customer=acme&range=30d&as=table&metrics=playback_failure_fraction")
+    page = seen.page
+    page.locator("#by").select_option("custom.", timeout=SOON_MS)
+    page.locator("#by-name").fill("plan")
+    page.locator("#by-name").press("Enter")
+    expect(page.locator("#explore-title")).to_contain_text("by Plan", timeout=SOON_MS)
+    rows, bounds = seen.rows("#groups"), seen.range("/v1/breakdown")
+
+    def of(plan: str) -> list[View]:
+        return [view for view in within(looked, bounds, customer_id="acme") if view.custom["plan"] == plan]
+
+    expect_rows(rows, of, "playback_failure_fraction", least=len(PLANS))

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import expect
 
+from services.query.core.resources.title import PARTS
 from tests.integration.page.looking import ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked
-from tests.integration.page.page_views import TITLES
+from tests.integration.page.page_views import LENGTH_MS, TITLES
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, counts_at
 
@@ -87,3 +88,34 @@ def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> No
         f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
     )
     expect(page.locator(".chart")).to_have_count(4, timeout=SOON_MS)
+
+
+def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looked: Looked) -> None:
+    seen.open("titles?customer=acme&range=7d")
+    page = seen.page
+    with page.expect_response(re.compile("/v1/titles/id")) as found:
+        page.locator("#titles").get_by_role("link", name="Sintel").click(timeout=SOON_MS)
+    bounds = seen.range(urlsplit(found.value.url).path)
+    # By keys alone.
+    page.locator("#parts summary").focus(timeout=SOON_MS)
+    page.keyboard.press("Enter")
+    rows = page.locator("#parts tbody tr")
+    expect(rows).to_have_count(PARTS, timeout=SOON_MS)
+    views = within(looked, bounds, customer_id="acme", video_title="Sintel")
+    truth = []
+    for begin_ms in range(0, LENGTH_MS, LENGTH_MS // PARTS):
+        end_ms = begin_ms + LENGTH_MS // PARTS
+        played = [[one for one in view.playback_ranges if one[0] < end_ms and one[1] > begin_ms] for view in views]
+        reached = sum(0 < view.max_playhead_ms >= begin_ms for view in views)
+        truth.append([reached, sum(map(bool, played)), sum(map(len, played))])
+    shown = [[number(text) for text in row.locator("td").all_inner_texts()[1:]] for row in rows.all()]
+    assert shown == truth
+    assert truth[0][0] > truth[-1][0] > 0
+    expect(rows.nth(1).locator("th")).to_have_text("6.00 s")
+    # Those of the third minute were watched again: so says the table, and the bars are amber.
+    again = [plays > 1.2 * count for _, count, plays in truth]
+    assert again == [2 * 60_000 <= part * LENGTH_MS // PARTS < 3 * 60_000 for part in range(PARTS)]
+    assert [bool(row.locator(".tag").count()) for row in rows.all()] == again
+    bars = page.locator(".retention span")
+    assert [bar.get_attribute("class") == "again" for bar in bars.all()] == again
+    expect(page.locator("main")).to_contain_text("Amber parts were watched again.")

@@ -1,5 +1,6 @@
 """Views, one view, and errors, in a real browser, beside the truth of the views."""
 
+import json
 import re
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -9,8 +10,8 @@ from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
 from tests.integration.page.looking import ZONE, Seen, local_text, number, within
-from tests.integration.page.page_parts import Looked
-from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, VIEWER
+from tests.integration.page.page_parts import BEACONS_OF_X, Looked
+from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import HOUR_MS
 
@@ -87,3 +88,29 @@ def test_views_come_as_a_file(seen: Seen, looked: Looked, form: str) -> None:
     file = download.value.path()
     found = csv.read_csv(file) if form == "CSV" else parquet.read_table(file)
     assert set(found["view_id"].to_pylist()) == truth
+
+
+def test_every_beacon_behind_a_view_is_shown_page_by_page(seen: Seen) -> None:
+    seen.open("view?customer=acme&view=view-of-x")
+    panel = seen.page.locator("#view-beacons")
+    panel.get_by_text("Beacons behind it").click(timeout=SOON_MS)
+    beacons = panel.locator("li code")
+    expect(beacons).to_have_count(100, timeout=SOON_MS)
+    panel.get_by_role("button", name="More beacons").click()
+    expect(beacons).to_have_count(BEACONS_OF_X, timeout=SOON_MS)
+    assert [json.loads(text)["seq"] for text in beacons.all_inner_texts()] == list(range(BEACONS_OF_X))
+    expect(panel.get_by_role("button")).to_have_count(0)
+
+
+def test_a_view_leads_to_the_recording_of_its_session_and_back(seen: Seen) -> None:
+    seen.open("view?customer=acme&view=view-of-x")
+    page = seen.page
+    expect(page.locator("main")).to_contain_text("3 parts", timeout=SOON_MS)
+    page.locator("#recording").click()
+    page.wait_for_url(re.compile("/replay"), timeout=SOON_MS)
+    # Nobody has the payloads here, and the page says so.
+    expect(page.locator("#status")).to_contain_text("does not answer for this session", timeout=SOON_MS)
+    asked = seen.asked["/v1/recordings"]
+    assert (asked["customer"], asked["session"]) == (["acme"], [SESSION])
+    page.get_by_role("link", name="Back to the view").click()
+    expect(page.locator("#view-title")).to_contain_text("Cup final", timeout=SOON_MS)

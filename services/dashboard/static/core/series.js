@@ -6,26 +6,44 @@ import { isShown } from "./figures.js";
 /** @typedef {{value: number | null, n: number}} Figure */
 /** @typedef {{from_ms: number, to_ms: number, n: number, metrics: Record<string, Figure>}} Point */
 /** @typedef {{kind: string, key: (string | null)[], labels: string[], n: number, points?: Point[], metrics: Record<string, Figure>}} Group */
-/** @typedef {{title: string, kind: string, key: (string | null)[], values: (number | null)[], counts: number[], isBefore?: boolean}} Line */
+/** @typedef {{title: string, kind: string, key: (string | null)[], values: (number | null)[], counts: number[], beside?: number}} Line - `beside`: the place, among the lines of now, of the one that this is of earlier. */
 
 /**
  * @param {{points: Point[], groups?: Group[], compared?: {points: Point[], groups?: Group[]}}} answer
  * @param {string} metric
  * @param {string} title - Of the only line.
- * @returns {{times: number[], lines: Line[]}} Times in seconds since 1970. What is not shown for lack of views is a gap.
+ * @returns {{times: number[], lines: Line[]}} Times in seconds since 1970. What is not shown for lack of views is a gap. Behind each line is the one of
+ *   the range that is compared with, if there is one.
  */
 export function linesOf(answer, metric, title) {
   const groups = answer.groups?.filter((one) => one.n > 0 || one.kind === "value") ?? [{ kind: "value", key: [], labels: [title], n: 0, points: answer.points, metrics: {} }];
   const times = (groups[0]?.points ?? []).map((point) => point.from_ms / 1_000);
-  const lines = groups.map((group) => lineOf(group.labels.join(" · "), group, metric));
-  const before = answer.compared?.points ?? [];
-  if (before.length && !answer.groups) {
-    const line = lineOf(`${title}, before`, { ...groups[0], points: before }, metric);
-    // Buckets of two ranges may differ in number by one, where clocks change.
-    const fit = (/** @type {any[]} */ values, /** @type {any} */ filler) => times.map((_, at) => values[at] ?? filler);
-    lines.push({ ...line, values: fit(line.values, null), counts: fit(line.counts, 0), isBefore: true });
-  }
+  const { compared } = answer;
+  // Buckets of two ranges may differ in number by one, where clocks change.
+  const fit = (/** @type {any[]} */ values, /** @type {any} */ filler) => times.map((_, at) => values[at] ?? filler);
+  const lines = groups.flatMap((group, beside) => {
+    const name = group.labels.join(" · ");
+    const line = lineOf(name, group, metric);
+    if (!compared) return [line];
+    const points = answer.groups ? compared.groups?.find((one) => one.kind === group.kind && JSON.stringify(one.key) === JSON.stringify(group.key))?.points : compared.points;
+    const before = lineOf(`${name}, before`, { ...group, points }, metric);
+    return [line, { ...before, values: fit(before.values, null), counts: fit(before.counts, 0), beside }];
+  });
   return { times, lines };
+}
+
+/** @typedef {{from_value: number, to_value: number, n: number}} Bin */
+
+/**
+ * The bins of a distribution with those of an earlier one, by their bounds: where one has no view, it has 0.
+ * @param {Bin[]} bins
+ * @param {Bin[]} earlier
+ * @returns {(Bin & {before: number})[]}
+ */
+export function binsBeside(bins, earlier) {
+  const found = new Map(earlier.map((bin) => [bin.from_value, { ...bin, n: 0, before: bin.n }]));
+  for (const bin of bins) found.set(bin.from_value, { ...bin, before: found.get(bin.from_value)?.before ?? 0 });
+  return [...found.values()].sort((one, other) => one.from_value - other.from_value);
 }
 
 /** The largest value of all lines: one scale for charts beside each other. @param {Line[]} lines */

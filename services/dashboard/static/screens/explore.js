@@ -3,16 +3,16 @@
 
 import { ruleMetricOf } from "../core/alerts.js";
 import { narrowed } from "../core/place/filters.js";
-import { changeText, countText, NONE, valueText } from "../core/words/format.js";
+import { changeText, countText, NONE, shareText, valueText } from "../core/words/format.js";
 import { isShown, quantileMin, viewsMin } from "../core/figures.js";
-import { rangeText } from "../core/place/ranges.js";
-import { linesOf, topOf } from "../core/series.js";
-import { Answered, useQuestion } from "../parts/data/asking.js";
+import { comparedFrom, rangeText, resolved } from "../core/place/ranges.js";
+import { binsBeside, linesOf, topOf } from "../core/series.js";
+import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls, narrowTo } from "../parts/narrowing/controls.js";
-import { DimensionSelect } from "../parts/narrowing/dimension_select.js";
+import { BreakdownSelect } from "../parts/narrowing/dimension_select.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, metrics, titleOf } from "../parts/data/known.js";
@@ -35,20 +35,21 @@ export default function Explore() {
     <${Controls} />
     <div class="controls" role="region" aria-label="What is shown">
       <label class="pick">Metric <${MetricSelect} value=${metric} /></label>
-      <label class="pick">By <${DimensionSelect} id="by" value=${by} none="nothing" hasCustom=${false} choose=${(/** @type {string} */ v) => go({ more: { by: v } })} /></label>
-      ${by && html`<label class="pick">and <${DimensionSelect} id="by-second" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table" } })} /></label>`}
+      <${BreakdownSelect} id="by" title="By" value=${by} none="nothing" choose=${(/** @type {string} */ v) => go({ more: { by: v } })} />
+      ${by && html`<${BreakdownSelect} id="by-second" title="and" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table" } })} />`}
       <${Compare} value=${compare} />
       <${Forms} as=${as} />
       <${Export} of=${by ? "breakdown" : "timeseries"} params=${by ? { metrics: metric, by: second ? `${by},${second}` : by, limit: 1000 } : { metrics: metric }} />
     </div>
     <section aria-labelledby="explore-title">
-      <h2 id="explore-title"><${MetricName} name=${metric} />${by && as !== "distribution" && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>
+      <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>
       <${Overall} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
-      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
+      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
       ${as === "line" && second && html`<p class="note">The lines are by ${titleOf(by)} alone; the table below has both.</p>`}
-      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : compare} />`}
-      ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
+      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} />`}
+      ${as === "distribution" && html`<${Distribution} metric=${metric} compare=${compare} />`}
+      ${as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
     </section>`;
 }
 
@@ -99,18 +100,21 @@ function Lines({ metric, by, compare }) {
   }} />`;
 }
 
-/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string}} props */
-function Multiples({ metric, by }) {
-  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, limit: MULTIPLES_MAX }, 30_000);
+/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string}} props */
+function Multiples({ metric, by, compare }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, limit: MULTIPLES_MAX }, 30_000);
   const { unit } = metricOf(metric);
   const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" });
   return html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, "");
     const top = topOf(lines);
     if (!lines.length) return html`<p class="empty">No view in this range.</p>`;
-    return html`<div class="multiples" id="multiples">${lines.map((line) => html`<article class="card" key=${line.title}>
+    // A line of earlier is drawn with its own, in its colour.
+    const drawn = lines.filter((line) => line.beside === undefined).map((line, at) => ({ line, earlier: lines.filter((one) => one.beside === at).map((one) => ({ ...one, beside: 0 })) }));
+    return html`<p class="note" id="multiples-note">Times are of ${place.value.tz}${compare && ". Dashed lines are of the range before"}</p>
+    <div class="multiples" id="multiples">${drawn.map(({ line, earlier }) => html`<article class="card" key=${line.title}>
       <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
-      <${Chart} times=${times} lines=${[line]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} zoom=${zoom} top=${top} isSmall />
+      <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} zoom=${zoom} top=${top} isSmall />
     </article>`)}</div>`;
   }} />`;
 }
@@ -168,18 +172,45 @@ function Row({ group, by, metric, unit, isCompared, hasBase }) {
   </tr>`;
 }
 
-/** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string}} props */
-function Distribution({ metric }) {
+/** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string, compare: string}} props */
+function Distribution({ metric, compare }) {
   const of = metric.replace(/_p\d\d$/, "").replace("live_latency_ms", "live_latency_ms_avg").replace("view_watch_ms", "watch_ms");
   const has = metricOf(metric).kind === "percentile" || metric === "rebuffer_ms" || metric === "watch_ms";
   const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
+  const earlier = useEarlier(has && compare !== "", of, compare);
   if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration or a latency.</p>`;
-  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
-    const most = Math.max(1, ...data.bins.map((/** @type {any} */ bin) => bin.n));
-    return html`<p class="note">n ${countText(data.n)} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
-      <ul class="quantiles">${Object.entries(data.quantiles).filter(([name]) => data.n >= quantileMin(name)).map(([name, value]) => html`<li><b>${valueText("ms", /** @type {any} */ (value))}</b> <span class="note">${name}</span></li>`)}</ul>
-      <table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th></tr></thead>
-        <tbody>${data.bins.map((/** @type {any} */ bin) => html`<tr><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
-          <td class="bar-cell"><span class="bar" style=${{ width: `${(100 * bin.n) / most}%` }}></span>${countText(bin.n)}</td></tr>`)}</tbody></table>`;
-  }} />`;
+  if (!compare) return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`<${Distributed} data=${data} before=${null} />`} />`;
+  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`
+    <${Answered} of=${earlier} height=${280} draw=${(/** @type {any} */ before) => html`<${Distributed} data=${data} before=${before} />`} />`} />`;
+}
+
+/** The distribution in the range that is compared with: the API answers one range at a time. @param {boolean} isAsked @param {string} of @param {string} compare */
+function useEarlier(isAsked, of, compare) {
+  const { customer, range, from, to, tz, filters } = place.value;
+  const key = JSON.stringify(["/v1/distribution", customer, range, from, to, tz, filters, of, compare]);
+  const address = () => {
+    const now = resolved(place.value, Date.now());
+    const length_ms = now ? now.to_ms - now.from_ms : 0;
+    const from_ms = compare === "previous" ? (now?.from_ms ?? 0) - length_ms : Number(comparedFrom(compare, place.value, Date.now()));
+    return addressFor("/v1/distribution", { ...place.value, range: "", from: String(from_ms), to: String(from_ms + length_ms) }, { of });
+  };
+  return useFetched(isAsked ? key : null, address, 30_000);
+}
+
+/** Counts of views, and beside another range shares of them: the two need not have as many. @param {{data: any, before: any}} props */
+function Distributed({ data, before }) {
+  if (!data.n && !before?.n) return html`<p class="empty">${data.unknown ? `No view in this range has a value: ${countText(data.unknown)} have none.` : "No view in this range."}</p>`;
+  const bins = binsBeside(data.bins, before?.bins ?? []);
+  const [n, before_n] = [Math.max(1, data.n), Math.max(1, before?.n ?? 0)];
+  const most = Math.max(...bins.map((bin) => Math.max(bin.n / n, bin.before / before_n)));
+  const width = (/** @type {number} */ share) => ({ width: `${(100 * share) / most}%` });
+  const ranks = Object.entries(data.quantiles).filter(([name]) => Math.max(data.n, before?.n ?? 0) >= quantileMin(name));
+  const quantile = (/** @type {any} */ one, /** @type {string} */ name) => (one.n >= quantileMin(name) ? valueText("ms", one.quantiles[name]) : NONE);
+  return html`<p class="note">n ${countText(data.n)}${before && `, before ${countText(before.n)}`} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
+    <ul class="quantiles">${ranks.map(([name]) => html`<li><b>${quantile(data, name)}</b> <span class="note">${name}${before && `, before ${quantile(before, name)}`}</span></li>`)}</ul>
+    ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range before.</p>`}
+    <table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
+      <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
+        <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
+        ${before && html`<td>${countText(bin.before)} · ${shareText(bin.before / before_n)}</td>`}</tr>`)}</tbody></table>`;
 }

@@ -1,12 +1,13 @@
 // @ts-check
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
+import { useSignal } from "@preact/signals";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
 import { momentText } from "../core/place/ranges.js";
 import { linesOf } from "../core/series.js";
-import { sinceText } from "../core/timeline.js";
+import { playheadText, sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
@@ -112,17 +113,31 @@ function Drawn({ data }) {
     <${Retention} of=${data.retention} />`;
 }
 
+/** Whether those who played a part played it more than once. @param {any} part */
+const isAgain = (part) => part.views > 0 && part.plays > 1.2 * part.views;
+
 /** @param {{of: any}} props */
 function Retention({ of }) {
   if (!of.reached_n && !of.n) return html`<h3>Retention</h3><p class="empty">No view says which parts it played.</p>`;
   const most = Math.max(1, of.reached_n, of.n);
   const end_ms = of.parts.at(-1)?.to_ms ?? 0;
-  const isAgain = (/** @type {any} */ part) => part.views > 0 && part.plays > 1.2 * part.views;
   return html`<h3>Retention</h3><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
-    <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video`}>
-      ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${durationText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
+    <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video; their figures are in the table below`}>
+      ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${playheadText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
         class=${isAgain(part) ? "again" : ""}></span>`)}
     </div>
     <div class="retention-axis note" aria-hidden="true">${[0, 0.25, 0.5, 0.75, 1].map((share) => html`<span>${sinceText(Math.round((share * end_ms) / 1_000))}</span>`)}</div>
-    <p class="note">How many views came to each part of the video: the full height is ${countText(most)}.${of.parts.some(isAgain) ? " Amber parts were watched again." : ""}</p>`;
+    <p class="note">How many views came to each part of the video: the full height is ${countText(most)}.${of.parts.some(isAgain) ? " Amber parts were watched again." : ""}</p>
+    ${of.parts.length > 0 && html`<${Parts} parts=${of.parts} />`}`;
+}
+
+/** What the bars show, in figures. @param {{parts: any[]}} props */
+function Parts({ parts }) {
+  const isOpen = useSignal(false);
+  return html`<details id="parts" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Every part in figures</summary>
+    ${isOpen.value && html`<div class="scroll plain" tabindex="0" role="region" aria-label="Every part in figures"><table>
+      <thead><tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Came so far</th><th scope="col">Played it</th><th scope="col">Plays</th></tr></thead>
+      <tbody>${parts.map((part) => html`<tr key=${part.from_ms}><th scope="row">${playheadText(part.from_ms)}</th><td>${playheadText(part.to_ms)}</td><td>${countText(part.reached)}</td><td>${countText(part.views)}</td>
+        <td>${countText(part.plays)}${isAgain(part) && html` <span class="tag">again</span>`}</td></tr>`)}</tbody></table></div>`}
+  </details>`;
 }

@@ -10,6 +10,7 @@ import { Answered, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
+import { Pages } from "../parts/data/pages.js";
 import { Lanes } from "../parts/drawing/lanes.js";
 import { go, Link, place } from "../parts/place.js";
 
@@ -87,8 +88,8 @@ function Beacons({ address, tz }) {
   return html`<details id="view-beacons" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Beacons behind it</summary>
     ${isOpen.value && html`<${Answered} of=${found} draw=${(/** @type {any} */ data) => html`
       ${!data.beacons.length && html`<p class="note">The warehouse has none yet: beacons reach it about a minute after they came.</p>`}
-      <ol class="beacons">${data.beacons.map((/** @type {any} */ one) => html`<li><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> ${one.beacon && html`<b>${one.beacon.event}</b> `}<code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol>
-      ${data.next && html`<p class="note">Only the first are shown; the API has all.</p>`}`} />`}
+      <${Pages} key=${address} newest=${data} what="beacons" addressOf=${(/** @type {string} */ cursor) => `${address}&${new URLSearchParams({ cursor })}`} draw=${(/** @type {any[]} */ pages) => html`
+        <ol class="beacons">${pages.flatMap((page) => page.beacons).map((/** @type {any} */ one) => html`<li key=${`${one.partition}/${one.offset}`}><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> ${one.beacon && html`<b>${one.beacon.event}</b> `}<code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol>`} />`} />`}
   </details>`;
 }
 

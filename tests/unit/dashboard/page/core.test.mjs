@@ -14,7 +14,7 @@ import { evidenceText, excessText } from "../../../../services/dashboard/static/
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
+import { binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 import { endText, levelsOf, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
@@ -187,7 +187,22 @@ test("lines have gaps where too few views are, and the range before beside them"
   const { times, lines } = linesOf(answer, "startup_ms_p95", "Start-up");
   assert.deepEqual(times, [0, 1]);
   assert.deepEqual(lines.map((line) => line.values), [[900, null], [700, null]]);
-  assert.deepEqual([lines[1].title, lines[1].isBefore, lines[1].counts], ["Start-up, before", true, [100, 0]]);
+  assert.deepEqual([lines[1].title, lines[1].beside, lines[1].counts], ["Start-up, before", 0, [100, 0]]);
+  // Of groups by their keys: null is no text, and one without views in the range before has no figures there.
+  const group = (kind, key, n) => ({ kind, key, labels: [key[0] ?? "(unknown)"], n, points: [point(0, n, 100 * n)] });
+  const groups = linesOf({ points: [], groups: [group("value", ["a"], 1), group("value", ["b"], 2), group("unknown", [null], 3)], compared: { points: [], groups: [group("unknown", [null], 9), group("value", ["b"], 8)] } }, "startup_ms_p95", "");
+  assert.deepEqual(
+    groups.lines.map(({ title, beside, values }) => [title, beside, values[0]]),
+    [["a", undefined, 1], ["a, before", 0, null], ["b", undefined, 2], ["b, before", 1, 8], ["(unknown)", undefined, 3], ["(unknown), before", 2, 9]],
+  );
+});
+
+test("bins of two distributions stand beside each other by their bounds", () => {
+  const bin = (from_value, n) => ({ from_value, to_value: 2 * from_value, n });
+  assert.deepEqual(
+    binsBeside([bin(1, 5), bin(4, 6)], [bin(2, 7), bin(4, 8)]).map(({ from_value, n, before }) => [from_value, n, before]),
+    [[1, 5, 0], [2, 0, 7], [4, 6, 8]],
+  );
 });
 
 test("live tiles are ratios of the newest figures, and unknown where nobody watches", () => {

@@ -2,24 +2,30 @@
 // Lists of the API in pages: a button asks for the next one, by the cursor of the last.
 
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { html } from "../html.js";
 import { place } from "../place.js";
 import { addressFor, fetchJson } from "./asking.js";
 
 /**
  * The newest first page; once more were asked for, the one that they follow, so that no row goes while somebody reads.
- * @param {{newest: any, path: string, params: Record<string, string | number>, what: string, draw: (pages: any[]) => any}} props
+ * @param {{newest: any, path?: string, params?: Record<string, string | number>, addressOf?: (cursor: string) => string, what: string, id?: string,
+ *   version?: number, draw: (pages: any[]) => any}} props - A list of the place has `path` and `params`, any other an address. `id`: of the button, where a screen has several.
+ *   Another `version`: the list was changed, and begins again.
  */
-export function Pages({ newest, path, params, what, draw }) {
+export function Pages({ newest, path = "", params = {}, addressOf = (cursor) => addressFor(path, place.value, { ...params, cursor }), what, id = "more", version = 0, draw }) {
   const kept = useSignal(/** @type {any[]} */ ([]));
   const problem = useSignal("");
   const isAsking = useSignal(false);
+  useEffect(() => {
+    kept.value = [];
+  }, [version]);
   const pages = kept.value.length ? kept.value : [newest];
   const next = pages.at(-1).next;
   const more = async () => {
     isAsking.value = true;
     try {
-      kept.value = [...pages, await fetchJson(addressFor(path, place.value, { ...params, cursor: next }))];
+      kept.value = [...pages, await fetchJson(addressOf(next))];
       problem.value = "";
     } catch (error) {
       problem.value = /** @type {any} */ (error).title;
@@ -30,7 +36,7 @@ export function Pages({ newest, path, params, what, draw }) {
   return html`
     ${draw(pages)}
     ${problem.value && html`<p class="notice" role="status">${problem.value}</p>`}
-    ${next && html`<button type="button" id="more" disabled=${isAsking.value} onClick=${more}>More ${what}</button>`}
+    ${next && html`<button type="button" id=${id} disabled=${isAsking.value} onClick=${more}>More ${what}</button>`}
     ${kept.value.length > 0 && newest !== pages[0] && html` <button type="button" id="newest" onClick=${() => { kept.value = []; }}>Show the newest again</button>`}`;
 }
 

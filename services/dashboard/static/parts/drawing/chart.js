@@ -28,21 +28,24 @@ dark.addEventListener("change", () => {
   isDark.value = dark.matches;
 });
 
-/** Colour of a line by its place. @param {HTMLElement} of @param {number} at */
-const colour = (of, at) => style(of, `--line-${at % COLOURS}`);
+/** Colour of a line by its place among the lines of now; one of earlier has that of its own. @param {import("../../core/series.js").Line[]} lines */
+const colours = (lines) => {
+  let now = 0;
+  return lines.map((line) => (line.beside ?? now++) % COLOURS);
+};
 /** @param {HTMLElement} of @param {string} name */
 const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
 
 /**
  * @param {{times: number[], lines: import("../../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
  *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean}} props - Times in seconds. `top`: the least that
- *   the scale reaches up to. Small: the figure under the pointer alone.
+ *   the scale reaches up to. Small: the figure under the pointer alone; the zone is said once beside all of them.
  */
 export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {Plot | null} */ (null));
   const at = useSignal(/** @type {number | null} */ (null));
-  const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value, top, Boolean(library.value)]);
+  const form = JSON.stringify([lines.map((line) => [line.title, line.beside]), unit, tz, title, height, Boolean(zoom), isDark.value, top, Boolean(library.value)]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
   // Before the page is seen, so that nothing jumps.
@@ -80,8 +83,9 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
 
 /** @param {{lines: import("../../core/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
 function Legend({ lines, unit, at, hasCounts }) {
+  const places = colours(lines);
   return html`<ul class="legend">
-    ${lines.map((line, place) => html`<li key=${line.title} class=${line.isBefore ? "key before" : `key line-${place % COLOURS}`}>
+    ${lines.map((line, place) => html`<li key=${line.title} class=${`key line-${places[place]}${line.beside === undefined ? "" : " before"}`}>
       <span class="name">${line.title}</span>
       ${at !== null && html` <b>${valueText(unit, line.values[at])}</b>${hasCounts && html` <span class="note">n ${countText(line.counts[at])}</span>`}`}
     </li>`)}
@@ -95,6 +99,7 @@ const alone = (values) => values.flatMap((value, at) => (value !== null && (valu
 function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
   const ink = style(into, "--soft");
   const grid = style(into, "--edge");
+  const places = colours(lines);
   const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
   return {
     width: into.clientWidth || 600,
@@ -113,9 +118,9 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
       {},
       ...lines.map((/** @type {any} */ line, /** @type {number} */ place) => ({
         label: line.title,
-        stroke: line.isBefore ? ink : colour(into, place),
+        stroke: style(into, `--line-${places[place]}`),
         width: 2,
-        dash: line.isBefore ? [4, 4] : undefined,
+        dash: line.beside === undefined ? undefined : [4, 4],
         // A point between two gaps would not be seen as a line.
         points: { size: 5, filter: (/** @type {Plot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
       })),

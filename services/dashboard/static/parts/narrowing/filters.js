@@ -85,7 +85,7 @@ function NewFilter({ isAlternative, add }) {
     if (values.length && name !== "custom.") add(filterOf(name, values, isNot.value));
   };
   return html`<form class="new-filter" id="new-filter" onSubmit=${submit} aria-label=${isAlternative ? "Or where" : "A filter"}>
-    <label>${isAlternative ? "Or where" : "Dimension"} <${DimensionSelect} id="filter-dimension" value=${dimension.value} choose=${choose} hasCustom /></label>
+    <label>${isAlternative ? "Or where" : "Dimension"} <${DimensionSelect} id="filter-dimension" value=${dimension.value} choose=${choose} /></label>
     ${dimension.value === "custom." && html`<label>Name <input value=${custom.value} onInput=${(/** @type {any} */ e) => { custom.value = e.target.value; }} size="12" maxlength="100" required /></label>`}
     <label>Condition <select id="filter-condition" value=${isNot.value ? "not" : "is"} onChange=${(/** @type {any} */ e) => { isNot.value = e.target.value === "not"; }}>
       <option value="is">is</option><option value="not">is not</option>

@@ -1,15 +1,15 @@
 // @ts-check
 // Settings: environments of the organisation, and the write keys of one.
 
-import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { go, Link, place } from "../../parts/place.js";
 import { may, session } from "../../parts/data/session.js";
 import Keys from "./keys.js";
-import { given, Table, useList, when } from "./lists.js";
+import { given, Listed, Table, useList, when } from "./lists.js";
 
 export default function Environments() {
-  const { found, act, wrong } = useList("/v1/customers?limit=500");
+  const list = useList("/v1/customers?limit=500");
+  const { act, wrong } = list;
   const { more } = place.value;
   const make = (/** @type {Event} */ event) => {
     const { id, name } = given(event);
@@ -21,7 +21,7 @@ export default function Environments() {
       <label>Name <input name="name" maxlength="200" required /></label>
       ${session.value?.operates && html`<label>Id <input name="id" maxlength="64" pattern="[A-Za-z0-9_\\-]+" placeholder="chosen for you" /></label>`}
       <button type="submit">Make an environment</button></form>`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => (data.customers.length === 0 ? html`<p class="empty">No environment is listed: every customer that no other organisation owns is yours.</p>` : html`<${Table} label="Environments" heads=${["Id", "Name", "Since"]}>${data.customers.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row"><${Link} to=${{ more: { ...more, of: one.id } }}>${one.id}<//></th><td>${one.name}</td><td>${when(one.created_ms)}</td></tr>`)}<//>`)} />
+    <${Listed} list=${list} name="customers" what="environments" draw=${(/** @type {any[]} */ rows) => (rows.length === 0 ? html`<p class="empty">No environment is listed: every customer that no other organisation owns is yours.</p>` : html`<${Table} label="Environments" heads=${["Id", "Name", "Since"]}>${rows.map((one) => html`<tr key=${one.id}><th scope="row"><${Link} to=${{ more: { ...more, of: one.id } }}>${one.id}<//></th><td>${one.name}</td><td>${when(one.created_ms)}</td></tr>`)}<//>`)} />
     <h3>Write keys</h3>
     <form class="pick" key=${`of-${more.of}`} onSubmit=${show}><label>Of environment <input name="of" defaultValue=${more.of ?? ""} maxlength="64" required /></label><button type="submit">Show</button></form>
     ${more.of && html`<${Keys} key=${more.of} customer=${more.of} />`}`;

@@ -2,16 +2,16 @@
 // Settings: write keys of one environment: made, changed, replaced, revoked.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { may } from "../../parts/data/session.js";
-import { given, Table, useList, when } from "./lists.js";
+import { given, Listed, Table, useList, when } from "./lists.js";
 
 const count = (/** @type {number} */ value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
 
 /** @param {{customer: string}} props */
 export default function Keys({ customer }) {
-  const { found, act, wrong } = useList(`/v1/keys?${new URLSearchParams({ customer, limit: "500" })}`);
+  const list = useList(`/v1/keys?${new URLSearchParams({ customer, limit: "500" })}`);
+  const { act, wrong } = list;
   const changed = useSignal(/** @type {string | null} */ (null));
   const make = async (/** @type {Event} */ event) => {
     const form = /** @type {HTMLFormElement} */ (event.target);
@@ -24,15 +24,15 @@ export default function Keys({ customer }) {
   const row = (/** @type {any} */ one) => html`<tr key=${one.key}><th scope="row"><code>${one.key}</code></th><td>${one.name}</td><td>${one.origins.join(" ") || "as the environment"}</td>
     <td>${limitsText(one)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
     <td>${may("manage") && !isOver(one) && html`<button type="button" onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" onClick=${() => act("POST", `/v1/keys/${one.key}/replace`, {})}>Replace</button> <button type="button" onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
-  const draw = (/** @type {any} */ data) => {
-    const one = data.keys.find((/** @type {any} */ key) => key.key === changed.value);
-    return html`${data.keys.length === 0 ? html`<p class="empty">No key was made for ${customer}.</p>` : html`<${Table} label="Write keys" heads=${["Key", "Name", "Origins", "Limits of a collector", "End", "Actions"]}>${data.keys.map(row)}<//>`}
+  const draw = (/** @type {any[]} */ keys) => {
+    const one = keys.find((key) => key.key === changed.value);
+    return html`${keys.length === 0 ? html`<p class="empty">No key was made for ${customer}.</p>` : html`<${Table} label="Write keys" heads=${["Key", "Name", "Origins", "Limits of a collector", "End", "Actions"]}>${keys.map(row)}<//>`}
       ${one && html`<form class="pick" id="change-key" key=${one.key} onSubmit=${save}><fieldset><legend>Change <code>${one.key}</code></legend>
         <${Terms} of=${one} /><button type="submit">Save</button> <button type="button" onClick=${() => { changed.value = null; }}>Cancel</button></fieldset></form>`}`;
   };
   return html`${wrong}${may("manage") && html`<form class="pick" id="make-key" onSubmit=${make}><${Terms} of=${null} /><button type="submit">Make a key</button></form>
       <p class="note">Collectors take changes within 5 s. What is empty is as the environment has it; limits are of one collector process.</p>`}
-    <${Answered} of=${found} draw=${draw} />`;
+    <${Listed} list=${list} name="keys" what="keys" draw=${draw} />`;
 }
 
 /** The fields of a key's name, origins and limits. @param {{of: any}} props */

@@ -3,8 +3,9 @@
 
 import { useSignal } from "@preact/signals";
 import { momentText } from "../../core/place/ranges.js";
-import { useFetched } from "../../parts/data/asking.js";
+import { Answered, useFetched } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
+import { Pages } from "../../parts/data/pages.js";
 import { place } from "../../parts/place.js";
 import { change } from "../../parts/data/session.js";
 
@@ -30,7 +31,18 @@ export function useList(path) {
     }
   };
   const wrong = problem.value && html`<p class="notice" role="alert">${problem.value}</p>`;
-  return { found, act, wrong };
+  return { found, act, wrong, path, version: version.value };
+}
+
+/**
+ * The rows of a list, page by page. After a change it begins again.
+ * @param {{list: {found: any, path: string | null, version: number}, name: string, what: string, draw: (rows: any[]) => any}} props - `name`: of the rows in an answer.
+ */
+export function Listed({ list, name, what, draw }) {
+  const { found, path, version } = list;
+  return html`<${Answered} of=${found} draw=${(/** @type {any} */ data) => html`
+    <${Pages} key=${path} version=${version} newest=${data} what=${what} id=${`more-${name}`} addressOf=${(/** @type {string} */ cursor) => `${path}&${new URLSearchParams({ cursor })}`}
+      draw=${(/** @type {any[]} */ pages) => draw(pages.flatMap((page) => page[name]))} />`} />`;
 }
 
 /** What a form holds, by name. @param {Event} event */

@@ -2,13 +2,13 @@
 // Settings: who is in the organisation, as what, and who is invited.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { may } from "../../parts/data/session.js";
-import { given, Once, ROLES, Table, useList, when } from "./lists.js";
+import { given, Listed, Once, ROLES, Table, useList, when } from "./lists.js";
 
 export default function People() {
-  const { found, act, wrong } = useList("/v1/people?limit=500");
+  const people = useList("/v1/people?limit=500");
+  const { act, wrong } = people;
   const link = useSignal("");
   const invitations = useList(may("manage") ? "/v1/invitations?limit=500" : null);
   const invite = async (/** @type {Event} */ event) => {
@@ -25,6 +25,6 @@ export default function People() {
       <label>Role <select name="role">${ROLES.map((role) => html`<option>${role}</option>`)}</select></label>
       <button type="submit">Invite</button></form>`}
     ${link.value && html`<${Once} title="Send this link to who is invited." text=${link.value} />`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="People" heads=${["Address", "Name", "Role", "Second factor", "Last seen", "Actions"]}>${data.people.map(row)}<//>`} />
-    ${may("manage") && html`<h3>Open invitations</h3><${Answered} of=${invitations.found} draw=${(/** @type {any} */ data) => (data.invitations.length === 0 ? html`<p class="empty">None is open.</p>` : html`<${Table} label="Invitations" heads=${["Address", "Role", "By", "Until", "Actions"]}>${data.invitations.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.email}</th><td>${one.role}</td><td>${one.made_by}</td><td>${when(one.expires_ms)}</td><td><button type="button" onClick=${() => invitations.act("DELETE", `/v1/invitations/${one.id}`)}>Withdraw</button></td></tr>`)}<//>`)} />`}`;
+    <${Listed} list=${people} name="people" what="people" draw=${(/** @type {any[]} */ rows) => html`<${Table} label="People" heads=${["Address", "Name", "Role", "Second factor", "Last seen", "Actions"]}>${rows.map(row)}<//>`} />
+    ${may("manage") && html`<h3>Open invitations</h3><${Listed} list=${invitations} name="invitations" what="invitations" draw=${(/** @type {any[]} */ rows) => (rows.length === 0 ? html`<p class="empty">None is open.</p>` : html`<${Table} label="Invitations" heads=${["Address", "Role", "By", "Until", "Actions"]}>${rows.map((one) => html`<tr key=${one.id}><th scope="row">${one.email}</th><td>${one.role}</td><td>${one.made_by}</td><td>${when(one.expires_ms)}</td><td><button type="button" onClick=${() => invitations.act("DELETE", `/v1/invitations/${one.id}`)}>Withdraw</button></td></tr>`)}<//>`)} />`}`;
 }

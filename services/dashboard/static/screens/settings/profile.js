@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { session } from "../../parts/data/session.js";
-import { given, Once, Table, useList } from "./lists.js";
+import { given, Listed, Once, Table, useList } from "./lists.js";
 
 export default function Profile() {
   const { found, act, wrong } = useList("/v1/profile");
@@ -45,16 +45,17 @@ export default function Profile() {
 
 /** The organisations of somebody who is in several, and a way into each. */
 function Organisations() {
-  const { found, act, wrong } = useList("/v1/organisations?limit=500");
+  const list = useList("/v1/organisations?limit=500");
+  const { act, wrong } = list;
   const enter = async (/** @type {string} */ id) => {
     // Everything that is shown belongs to the organisation before.
     if (await act("POST", `/v1/organisations/${id}/enter`)) location.assign("/settings");
   };
   const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th>
     <td>${one.id === session.value?.organisation_id ? "you work in it" : html`<button type="button" onClick=${() => enter(one.id)}>Work in ${one.name}</button>`}</td></tr>`;
-  const draw = (/** @type {any} */ data) => {
-    const own = data.organisations.filter((/** @type {any} */ one) => one.is_member);
+  const draw = (/** @type {any[]} */ rows) => {
+    const own = rows.filter((one) => one.is_member);
     return own.length > 1 && html`<h3>Organisations</h3><${Table} label="Organisations" heads=${["Name", "Actions"]}>${own.map(row)}<//>`;
   };
-  return html`${wrong}<${Answered} of=${found} draw=${draw} />`;
+  return html`${wrong}<${Listed} list=${list} name="organisations" what="organisations" draw=${draw} />`;
 }

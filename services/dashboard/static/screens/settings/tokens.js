@@ -2,14 +2,14 @@
 // Settings: tokens of programs.
 
 import { useSignal } from "@preact/signals";
-import { Answered } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
-import { given, Once, Table, useList, when } from "./lists.js";
+import { given, Listed, Once, Table, useList, when } from "./lists.js";
 
 const SCOPES = ["read_metrics", "read_views", "ingest", "manage"];
 
 export default function Tokens() {
-  const { found, act, wrong } = useList("/v1/tokens?limit=500");
+  const list = useList("/v1/tokens?limit=500");
+  const { act, wrong } = list;
   const text = useSignal("");
   const make = async (/** @type {Event} */ event) => {
     const { name, days, ...scopes } = given(event);
@@ -26,5 +26,5 @@ export default function Tokens() {
       <button type="submit">Make a token</button></form>
     <p class="note">What programs can ask is in the <a href="/docs">API reference</a>.</p>
     ${text.value && html`<${Once} title="Keep this token." text=${text.value} />`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", "Actions"]}>${data.tokens.map(row)}<//>`} />`;
+    <${Listed} list=${list} name="tokens" what="tokens" draw=${(/** @type {any[]} */ rows) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", "Actions"]}>${rows.map(row)}<//>`} />`;
 }

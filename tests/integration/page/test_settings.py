@@ -1,0 +1,101 @@
+"""Settings, in a real browser: what an owner makes there works, and the audit log says who made it."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from services.accounts.commands import make_tenant
+from tests.integration.page import page_settings
+from tests.integration.page.looking import Seen, logged_in
+from tests.integration.page.page_parts import Looked
+from tests.integration.parts.browsing import SOON_MS
+
+pytestmark = pytest.mark.integration
+
+OWNER = "bruce@wayne.example"
+INVITED = "lucius@wayne.example"
+#: Rows of a list that Settings asks for at once.
+LISTED = 500
+
+
+@pytest.fixture
+def owner(browser: Browser, looked: Looked) -> Iterator[Page]:
+    """A browser of the owner of an organisation that has nothing yet."""
+    dsn = looked.installation.postgres.dsn
+    make_tenant(dsn, organisation="Wayne", email=OWNER, customers=())
+    context = logged_in(browser, looked, OWNER)
+    yield context.new_page()
+    context.close()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "DELETE FROM accounts.customers USING accounts.organisations"
+            " WHERE organisation_id = organisations.id AND organisations.name = 'Wayne'"
+        )
+
+
+def test_an_owner_invites_somebody_and_makes_a_token_and_an_environment_with_a_key(
+    owner: Page, browser: Browser, looked: Looked
+) -> None:
+    seen, dsn = Seen(owner, looked.url), looked.installation.postgres.dsn
+    seen.open("settings?part=people")
+    link = page_settings.invites_an_editor(owner, INVITED)
+    joined = browser.new_context()
+    page_settings.joins(joined.new_page(), link, INVITED)
+    joined.close()
+    owner.reload()
+    expect(owner.get_by_label(f"Role of {INVITED}")).to_have_value("editor", timeout=SOON_MS)
+    expect(owner.locator("main")).to_contain_text("None is open.")
+
+    owner.get_by_role("link", name="API tokens").click()
+    token = page_settings.makes_a_token(owner, "reports", ("read_metrics", "read_views"))
+    assert _status(f"{looked.url}v1/overall", token) == 200
+    # What it has no scope for is refused.
+    assert _status(f"{looked.url}v1/invitations", token) == 403
+
+    owner.get_by_role("link", name="Environments").click()
+    environment, key = page_settings.makes_an_environment_with_a_key(owner, dsn, "Gotham")
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute("SELECT customer_id FROM collector.keys WHERE key = %s", (key,)).fetchone()
+    assert row == (environment,)
+
+    owner.get_by_role("link", name="Audit log").click()
+    entries = owner.get_by_role("region", name="Audit log").locator("tbody tr")
+    expect(entries.first).to_be_visible(timeout=SOON_MS)
+    noted = [tuple(row.locator("td").all_inner_texts()) for row in entries.all()]
+    made = [(who, what, of) for who, _, what, of in noted if who == OWNER and what.startswith(("invited", "made"))]
+    assert made == [
+        (OWNER, "made key", key),
+        (OWNER, "made customer", environment),
+        (OWNER, "made token", "reports"),
+        (OWNER, "invited", INVITED),
+    ]
+
+
+def test_a_list_of_settings_goes_on_behind_its_first_page(owner: Page, looked: Looked) -> None:
+    with psycopg.connect(looked.installation.postgres.dsn) as connection:
+        connection.execute(
+            "INSERT INTO accounts.customers (customer_id, organisation_id)"
+            " SELECT 'wayne-' || lpad(number::text, 4, '0'), id FROM generate_series(1, %s) AS number, accounts.organisations"
+            " WHERE name = 'Wayne'",
+            (LISTED + 1,),
+        )
+    Seen(owner, looked.url).open("settings?part=environments")
+    rows = owner.get_by_role("region", name="Environments").locator("tbody tr")
+    expect(rows).to_have_count(LISTED, timeout=SOON_MS)
+    owner.get_by_role("button", name="More environments").click()
+    expect(rows).to_have_count(LISTED + 1, timeout=SOON_MS)
+    expect(rows.last).to_contain_text(f"wayne-{LISTED + 1:04}")
+    expect(owner.get_by_role("button", name="More environments")).to_have_count(0)
+
+
+def _status(url: str, token: str) -> int:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
