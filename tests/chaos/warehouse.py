@@ -31,7 +31,8 @@ from shared.schemas.view import View
 from tests.chaos.command import carry_out_rounds
 from tests.chaos.faults import let_pass
 from tests.integration.dashboard.dashboard_parts import WATCHER, start_dashboard, start_query
-from tests.integration.finalizer.finalizing import MORNING_MS, Installation, Topic, expect_truth, newest
+from tests.integration.finalizer.expecting import expect_truth
+from tests.integration.finalizer.finalizing import MORNING_MS, Installation, Topic, newest
 from tests.integration.parts.brokers import broker_with_topics
 from tests.integration.serving.hot import DAY_MS, SESSION_MS, Service, generated
 

@@ -26,7 +26,8 @@ from shared.schemas.apis.change import ApiChange
 from shared.topics import ALERT_RULES, API_CALLS, API_CHANGES, BEACONS, LATE, RECORDING_INDEX, Topic
 from tests.integration.deletions.alert_rows import FOUND, NAMES, WITHDRAWN, add_alerts, alerts_holding
 from tests.integration.deletions.deleting import recorded
-from tests.integration.finalizer.finalizing import expect_truth, newest
+from tests.integration.finalizer.expecting import expect_truth
+from tests.integration.finalizer.finalizing import newest
 from tests.integration.finalizer.warehouse.warehousing import Died, Warehouse, beacons_of, finished, viewer_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]

@@ -24,6 +24,7 @@ from shared.codec import VIEW
 from shared.schemas.view import View
 from shared.settings import Settings
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
+from tests.integration.finalizer.expecting import expect_raw, expect_truth, hour_of
 from tests.integration.finalizer.finalizing import (
     HOUR_MS,
     RUN_SECONDS_MAX,
@@ -33,9 +34,6 @@ from tests.integration.finalizer.finalizing import (
     RawRecord,
     Topic,
     a_view,
-    expect_raw,
-    expect_truth,
-    hour_of,
     jvm_of,
     newest,
     wait_for_exit,

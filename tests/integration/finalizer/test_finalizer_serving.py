@@ -25,7 +25,8 @@ from services.serving.rows import row_of
 from shared.codec import VIEW
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
-from tests.integration.finalizer.finalizing import a_view, hour_of
+from tests.integration.finalizer.expecting import hour_of
+from tests.integration.finalizer.finalizing import a_view
 from tests.integration.finalizer.served import MEASURES, total
 
 pytestmark = pytest.mark.integration

@@ -13,16 +13,8 @@ from deltalake import DeltaTable
 from deploy.local.paths import ROOT, S3_JARS, SPARK_JARS
 from deploy.local.postgres import Postgres
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
-from tests.integration.finalizer.finalizing import (
-    SPARK_CLASS_PATH,
-    Installation,
-    RawRecord,
-    Topic,
-    a_view,
-    expect_raw,
-    expect_truth,
-    newest,
-)
+from tests.integration.finalizer.expecting import expect_raw, expect_truth
+from tests.integration.finalizer.finalizing import SPARK_CLASS_PATH, Installation, RawRecord, Topic, a_view, newest
 from tests.integration.finalizer.object_server import BUCKET, ObjectServer, object_server
 from tests.integration.parts.brokers import broker_with_topics
 

@@ -31,7 +31,8 @@ from services.rim.database.pool import NotPublished, Postgres, PostgresAway, Que
 from shared.measures import SUMMED
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
-from tests.integration.finalizer.finalizing import HOUR_MS, hour_of
+from tests.integration.finalizer.expecting import hour_of
+from tests.integration.finalizer.finalizing import HOUR_MS
 from tests.integration.finalizer.served import MEASURES, publish, total
 from tests.integration.query.querying import answering
 from tests.integration.serving.hot import generated, write

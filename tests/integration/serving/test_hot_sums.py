@@ -21,7 +21,8 @@ from shared.codec import VIEW
 from shared.measures import COUNTED, HISTOGRAMS, SUMMED
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
-from tests.integration.finalizer.finalizing import MORNING_MS, hour_of, newest
+from tests.integration.finalizer.expecting import hour_of
+from tests.integration.finalizer.finalizing import MORNING_MS, newest
 from tests.integration.serving.hot import generated, kept, recounted, write
 
 pytestmark = pytest.mark.integration

@@ -14,7 +14,8 @@ from services.finalizer.jobs import reprocess, swap
 from services.query.core.answer import Breakdown
 from services.query.core.question import AskedBreakdown, understood
 from services.query.scope import Caller
-from tests.integration.finalizer.finalizing import HOUR_MS, expect_truth, newest
+from tests.integration.finalizer.expecting import expect_truth
+from tests.integration.finalizer.finalizing import HOUR_MS, newest
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, beacons_of, finished, somewhere
 from tests.integration.query.querying import answering
 from tests.integration.serving.hot import write

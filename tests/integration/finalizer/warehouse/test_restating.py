@@ -20,7 +20,8 @@ from services.finalizer.streaming import raw, rollups
 from services.finalizer.streaming.rebuilding import MINUTES_VIEWS_MIN
 from services.finalizer.streaming.recount import Recount, recount
 from services.finalizer.warehouse import tables
-from tests.integration.finalizer.finalizing import HOUR_MS, a_view, expect_truth, newest
+from tests.integration.finalizer.expecting import expect_truth
+from tests.integration.finalizer.finalizing import HOUR_MS, a_view, newest
 from tests.integration.finalizer.warehouse.warehousing import (
     DAY_MS,
     Died,

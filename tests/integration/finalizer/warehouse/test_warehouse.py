@@ -33,7 +33,8 @@ from shared.schemas.span import SpanFields
 from shared.schemas.trace import Trace
 from shared.topics import LATE
 from tests.documents import run_by
-from tests.integration.finalizer.finalizing import HOUR_MS, MORNING_MS, a_view, expect_truth, newest
+from tests.integration.finalizer.expecting import expect_truth
+from tests.integration.finalizer.finalizing import HOUR_MS, MORNING_MS, a_view, newest
 from tests.integration.finalizer.warehouse.warehousing import (
     DAY_MS,
     NOW_MS,
