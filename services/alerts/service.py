@@ -141,9 +141,12 @@ class Alerting:
         await self._ask(deliveries.add_test, receiver=found[0], delivery_id=delivery_id, actor=actor)
         return delivery_id
 
-    async def deliveries(self, organisation_id: str, state: str | None, rows_max: int) -> list[Delivery]:
-        """Messages to an organisation's receivers, the newest first."""
-        return await self._ask(deliveries.newest, organisation_id=organisation_id, state=state, rows_max=rows_max)
+    async def deliveries(
+        self, organisation_id: str, state: str | None, *, after: tuple[datetime, str] | None, rows_max: int
+    ) -> list[Delivery]:
+        """Messages to an organisation's receivers, the newest first, after one that was made then and has this id."""
+        newest = partial(deliveries.newest, state=state, after=after, rows_max=rows_max)
+        return await self._ask(newest, organisation_id=organisation_id)
 
     async def deliver_again(self, delivery_id: str, actor: Actor) -> None:
         """Tries a dead message again. Raises `NotThere`."""
@@ -151,12 +154,24 @@ class Alerting:
             raise NotThere
 
     async def incidents(
-        self, scope: CustomerScope, customer_id: str | None, *, only_open: bool, before: datetime | None, rows_max: int
+        self,
+        scope: CustomerScope,
+        customer_id: str | None,
+        *,
+        only_open: bool,
+        before: datetime | None = None,
+        after: tuple[datetime, str] | None = None,
+        rows_max: int,
     ) -> list[StoredIncident]:
-        """Incidents, the newest first. Raises `NotThere` for a customer out of the scope."""
+        """Incidents, the newest first: those that opened before a time, after one that opened then and has this id.
+
+        Raises `NotThere` for a customer out of the scope.
+        """
         wanted = _customers(scope, customer_id)
         all_but = sorted(scope.all_but or ()) if wanted is None else ()
-        newest = partial(incidents.newest, all_but=all_but, only_open=only_open, before=before, rows_max=rows_max)
+        newest = partial(
+            incidents.newest, all_but=all_but, only_open=only_open, before=before, after=after, rows_max=rows_max
+        )
         return await self._ask(newest, customer_ids=wanted)
 
     async def incident(self, scope: CustomerScope, incident_id: str) -> StoredIncident:

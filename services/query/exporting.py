@@ -14,7 +14,7 @@ from services.query.answering import Answering, TooManyRows, Unsettled
 from services.query.core.customers import Admit
 from services.query.core.problems import Wrong
 from services.query.core.resources import exports, search
-from services.query.core.resources.exports import Job, NewExport
+from services.query.core.resources.exports import EXPORTS_MAX, Job, NewExport
 from services.query.rim.engine import TooLarge
 from services.query.rim.export_files import ExportFiles
 from services.query.rim.export_writing import TooManyRowsToExport, write_batches, write_rows
@@ -25,8 +25,6 @@ log = structlog.get_logger(__name__)
 
 #: Whoever is away is asked again after so long; so the folder is looked at, since others may share it.
 LOOK_SECONDS: Final = 5.0
-#: Of an organisation, those that are done among them.
-EXPORTS_MAX: Final = 200
 _HOUR_MS: Final = 3_600_000
 #: Passes by itself: the job stays queued.
 _PASSING: Final = (PostgresAway, NotPublished, WarehouseAway, Unsettled, OSError)

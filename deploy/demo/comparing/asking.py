@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from deploy.demo.comparing.compare import Line, Row
+from deploy.demo.comparing.compare import PERCENTILE_ERROR_MAX, Line, Row, nearest_rank
 from loadtest.incident import Incident
 
 #: With fewer views chance alone can look like the incident: nothing is checked.
@@ -33,8 +34,13 @@ _SUMS: Final = {
     "rebuffer_ms": "rebuffer_ms",
     "rebuffer_count": "rebuffer_count",
 }
+#: A ratio of two of them, and a percentile, which comes from a histogram.
+RATIO: Final = "rebuffer_fraction"
+PERCENTILE: Final = "startup_ms_p95"
 _FIELDS: Final = {"customer": "customer_id"}
 Filter = Mapping[str, Any]
+#: By metric; None where no view has a value.
+Figures = Mapping[str, float | None]
 
 
 class NotAnswered(RuntimeError):
@@ -131,7 +137,7 @@ def described(cohort: Mapping[str, str | None]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(cohort.items())) or "none"
 
 
-def filters_of(incident: Incident) -> list[tuple[str, Filter | None]]:
+def filters_of(incident: Incident) -> list[tuple[str, Filter]]:
     """A dozen filters, each with the dimension by which its views are broken down."""
 
     def one(name: str, *values: str | None) -> Filter:
@@ -139,7 +145,7 @@ def filters_of(incident: Incident) -> list[tuple[str, Filter | None]]:
 
     cohort = {"and": [one(name, value) for name, value in incident.cohort.items()]}
     return [
-        ("cdn", None),
+        ("cdn", {"number": "watch_ms", "at_least": 10_000}),
         ("customer", one("cdn", incident.cdn)),
         ("player_version", one("asn", str(incident.asn))),
         ("asn", one("player_version", incident.player_version)),
@@ -158,20 +164,19 @@ def _figures(api: Api, rows: Sequence[Row], incident: Incident, began_ms: int) -
     asked = filters_of(incident)
     differing = []
     for by, condition in asked:
-        parameters = {"filter": json.dumps(condition)} if condition is not None else {}
         answer = api.ask(
             "/v1/breakdown",
             by=by,
-            metrics=",".join(_SUMS),
+            metrics=",".join((*_SUMS, RATIO, PERCENTILE)),
             limit="1000",
+            filter=json.dumps(condition),
             **{"from": str(began_ms - _BEFORE_MS), "to": str(began_ms + _AFTER_MS)},
-            **parameters,
         )
         observed = {
             group["key"][0]: {name: figure["value"] for name, figure in group["metrics"].items()}
             for group in answer["groups"]
         }
-        if observed != broken_down(rows, by, condition):
+        if not _are_equal(observed, broken_down(rows, by, condition)):
             differing.append(f"by {by} under {json.dumps(condition)}")
     return Line(
         "breakdowns under filters equal" + "".join(f"; not {one}" for one in differing),
@@ -181,15 +186,38 @@ def _figures(api: Api, rows: Sequence[Row], incident: Incident, began_ms: int) -
     )
 
 
-def broken_down(rows: Sequence[Row], by: str, condition: Filter | None) -> dict[str | None, dict[str, int]]:
-    """The sums that the truth has of each value of a dimension, under a filter."""
-    found: dict[str | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_SUMS, 0))
+def broken_down(rows: Sequence[Row], by: str, condition: Filter) -> dict[str | None, Figures]:
+    """The figures that the truth has of each value of a dimension, under a filter."""
+    groups: dict[str | None, list[Row]] = defaultdict(list)
     for row in rows:
-        if condition is None or holds(row, condition):
-            sums = found[value_of(row, by)]
-            for name, field in _SUMS.items():
-                sums[name] += 1 if field is None else int(row[field])
-    return dict(found)
+        if holds(row, condition):
+            groups[value_of(row, by)].append(row)
+    return {value: _figures_of(group) for value, group in groups.items()}
+
+
+def _figures_of(rows: Sequence[Row]) -> Figures:
+    sums = {name: sum(1 if field is None else int(row[field]) for row in rows) for name, field in _SUMS.items()}
+    startups = [row["startup_ms"] for row in rows if row["startup_ms"] is not None]
+    ratio = sums["rebuffer_ms"] / sums["watch_ms"] if sums["watch_ms"] else None
+    return {**sums, RATIO: ratio, PERCENTILE: nearest_rank(startups, 0.95)}
+
+
+def _are_equal(observed: Mapping[str | None, Figures], truth: Mapping[str | None, Figures]) -> bool:
+    """Whether the same groups have the same figures: sums exactly, a percentile within the error of its histogram."""
+    if observed.keys() != truth.keys():
+        return False
+    errors = {RATIO: 1e-9, PERCENTILE: PERCENTILE_ERROR_MAX}
+    return all(
+        _is_near(observed[group].get(name), value, errors.get(name, 0))
+        for group, figures in truth.items()
+        for name, value in figures.items()
+    )
+
+
+def _is_near(observed: float | None, truth: float | None, error: float) -> bool:
+    if observed is None or truth is None:
+        return observed is truth
+    return math.isclose(observed, truth, rel_tol=0, abs_tol=error * abs(truth))
 
 
 def holds(row: Row, condition: Filter) -> bool:
@@ -200,6 +228,9 @@ def holds(row: Row, condition: Filter) -> bool:
         return any(holds(row, part) for part in condition["or"])
     if "not" in condition:
         return not holds(row, condition["not"])
+    if "number" in condition:
+        number = row[condition["number"]]
+        return number is not None and number >= condition["at_least"]
     return value_of(row, condition["dimension"]) in condition["in"]
 
 

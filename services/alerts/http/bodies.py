@@ -105,9 +105,10 @@ class DeliveryInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveryList(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages, the newest first."""
+    """Messages, the newest first; `next` is the `cursor` of those after the page."""
 
     deliveries: list[DeliveryInfo]
+    next: str | None
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +126,10 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentList(msgspec.Struct, frozen=True, kw_only=True):
-    """Incidents, the newest first; with `before_ms` of the last one's opening come those before it."""
+    """Incidents, the newest first; `next` is the `cursor` of those after the page."""
 
     incidents: list[Incident]
+    next: str | None
 
 
 class CommentInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,16 +169,18 @@ class AskedRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class AskedIncidents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The incidents to list: by customer, state and time."""
+    """The incidents to list: by customer and state, those that opened before a time; and the page, by the `next` before it."""
 
     customer: str | None = None
     state: Literal["open", "all"] = "all"
     before_ms: int | None = None
     limit: int = 50
+    cursor: str = ""
 
 
 class AskedDeliveries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which messages."""
+    """Which messages; and the page, by the `next` before it."""
 
     state: Literal["waiting", "delivered", "dead", "skipped"] | None = None
     limit: int = 100
+    cursor: str = ""

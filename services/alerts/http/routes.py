@@ -17,6 +17,7 @@ from services.alerts.core.suggested import suggested
 from services.alerts.http import bodies
 from services.alerts.http.answers import comment_of, delivery_of, incident_of, json_answer, receiver_of, rule_of
 from services.alerts.http.operations import OPERATIONS
+from services.alerts.http.pages import cut, place_of
 from services.alerts.http.requests import asked_of, body_of, id_of, rows_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
 from services.alerts.store.receivers import TooManyReceivers
@@ -143,8 +144,12 @@ class AlertRoutes:
         asked = asked_of(request, bodies.AskedDeliveries)
         principal = principal_of(request)
         _check_whole(principal)
-        found = await self._alerting.deliveries(principal.organisation_id, asked.state, rows_of(asked.limit))
-        return json_answer(bodies.DeliveryList(deliveries=[delivery_of(one) for one in found]))
+        rows_max = rows_of(asked.limit)
+        found = await self._alerting.deliveries(
+            principal.organisation_id, asked.state, after=place_of(asked.cursor), rows_max=rows_max + 1
+        )
+        page, after = cut(found, rows_max, lambda one: (one.made_at, one.id))
+        return json_answer(bodies.DeliveryList(deliveries=[delivery_of(one) for one in page], next=after))
 
     async def deliver_again(self, request: web.Request) -> web.Response:
         """Tries a dead message again."""
@@ -158,14 +163,17 @@ class AlertRoutes:
         """Incidents, the newest first."""
         asked = asked_of(request, bodies.AskedIncidents)
         before = None if asked.before_ms is None else time_of(asked.before_ms)
+        rows_max = rows_of(asked.limit)
         found = await self._alerting.incidents(
             principal_of(request).scope,
             asked.customer,
             only_open=asked.state == "open",
             before=before,
-            rows_max=rows_of(asked.limit),
+            after=place_of(asked.cursor),
+            rows_max=rows_max + 1,
         )
-        return json_answer(bodies.IncidentList(incidents=[incident_of(one) for one in found]))
+        page, after = cut(found, rows_max, lambda one: (one.opened_at, one.id))
+        return json_answer(bodies.IncidentList(incidents=[incident_of(one) for one in page], next=after))
 
     async def incident(self, request: web.Request) -> web.Response:
         """One incident with all that it went through."""

@@ -153,16 +153,30 @@ async def add_test(connection: psycopg.AsyncConnection, receiver: Receiver, deli
 
 
 async def newest(
-    connection: psycopg.AsyncConnection, organisation_id: str, *, state: str | None, rows_max: int
+    connection: psycopg.AsyncConnection,
+    organisation_id: str,
+    *,
+    state: str | None,
+    after: tuple[datetime, str] | None,
+    rows_max: int,
 ) -> list[Delivery]:
-    """The deliveries to an organisation's receivers, the newest first."""
+    """The deliveries to an organisation's receivers, the newest first, of equal times by id; after one of this time and id."""
+    after_at, after_id = after or (None, "")
     async with connection.cursor(row_factory=class_row(Delivery)) as cursor:
         await cursor.execute(
             f"""
             {_SHOWN} WHERE receivers.organisation_id = %(organisation)s AND (%(state)s::text IS NULL OR state = %(state)s)
-            ORDER BY made_at DESC LIMIT %(rows)s
+              AND (%(after_at)s::timestamptz IS NULL OR made_at < %(after_at)s
+                   OR (made_at = %(after_at)s AND deliveries.id > %(after_id)s))
+            ORDER BY made_at DESC, deliveries.id LIMIT %(rows)s
             """,
-            {"organisation": organisation_id, "state": state, "rows": rows_max},
+            {
+                "organisation": organisation_id,
+                "state": state,
+                "after_at": after_at,
+                "after_id": after_id,
+                "rows": rows_max,
+            },
         )
         return await cursor.fetchall()
 

@@ -125,15 +125,22 @@ async def newest(
     all_but: Sequence[str] = (),
     only_open: bool,
     before: datetime | None,
+    after: tuple[datetime, str] | None,
     rows_max: int,
 ) -> list[StoredIncident]:
-    """The incidents of these customers (None: of all but some), the newest first."""
+    """The incidents of these customers (None: of all but some), the newest first, of equal times by id.
+
+    Only those that opened before a time, and those after the one that opened then and has this id.
+    """
+    after_at, after_id = after or (None, "")
     async with connection.cursor(row_factory=class_row(StoredIncident)) as cursor:
         await cursor.execute(
             f"""
             SELECT {_COLUMNS} FROM alerts.incidents
             WHERE (%(customers)s::text[] IS NULL OR customer_id = ANY(%(customers)s)) AND customer_id <> ALL(%(all_but)s::text[])
               AND (NOT %(only_open)s OR closed_at IS NULL) AND (%(before)s::timestamptz IS NULL OR opened_at < %(before)s)
+              AND (%(after_at)s::timestamptz IS NULL OR opened_at < %(after_at)s
+                   OR (opened_at = %(after_at)s AND id > %(after_id)s))
             ORDER BY opened_at DESC, id LIMIT %(rows)s
             """,  # noqa: S608 - SQL of ours
             {
@@ -141,6 +148,8 @@ async def newest(
                 "all_but": list(all_but),
                 "only_open": only_open,
                 "before": before,
+                "after_at": after_at,
+                "after_id": after_id,
                 "rows": rows_max,
             },
         )

@@ -10,8 +10,9 @@ from services.accounts.http.access import ORGANISATION, Routing
 from services.accounts.http.guard import principal_of
 from services.accounts.looks import Audit
 from services.query.core.problems import wrong
+from services.query.core.question import parsed
 from services.query.core.resources import exports
-from services.query.core.resources.exports import MEDIA, Export, ExportList, Job, NewExport
+from services.query.core.resources.exports import MEDIA, AskedExports, Export, ExportList, Job, NewExport
 from services.query.exporting import Exporting, NoRoomForExports, TooManyExports
 from services.query.http.desk import Desk, sent
 from services.rim.http.openapi import GUARDED, Operation
@@ -29,7 +30,9 @@ _ADD: Final = Operation(
     statuses=(400, *GUARDED),
     tag="exports",
 )
-_LIST: Final = Operation("/v1/exports", "Exports of the organisation", ExportList, tag="exports")
+_LIST: Final = Operation(
+    "/v1/exports", "Exports of the organisation", ExportList, AskedExports, statuses=(400, *GUARDED), tag="exports"
+)
 _ONE: Final = Operation("/v1/exports/{export_id}", "The state of an export", Export, tag="exports")
 _FILE: Final = Operation(
     "/v1/exports/{export_id}/file",
@@ -89,8 +92,9 @@ class ExportRoutes:
 
     async def all(self, request: web.Request) -> web.Response:
         """Those of the organisation that the asker may see."""
-        found = [job.shown for job in await self._exporting.all() if _is_seen(request, job)]
-        return sent(ExportList(found[::-1]))
+        asked = parsed(AskedExports, list(request.query.items()))
+        seen = [job for job in await self._exporting.all() if _is_seen(request, job)]
+        return sent(exports.page_of(asked, seen))
 
     async def one(self, request: web.Request) -> web.Response:
         """The state of one."""

@@ -244,6 +244,30 @@ async def test_exports_are_bounded_and_end(engine: Engine, views: list[View], tm
         assert (status, problem["type"]) == (429, "urn:playhead:problem:too-many-exports")
 
 
+async def test_each_export_is_on_one_page_the_newest_first(engine: Engine, views: list[View], tmp_path: Path) -> None:
+    async with desk(engine, views, tmp_path, is_kept=False, under_way_max=10) as at:
+        made = []
+        for number in range(9):
+            # Three of each time.
+            at.now_ms[0] = NOW_MS + number // 3
+            made.append((await at.ask("POST", "/v1/exports", of="views"))[1])
+        newest = sorted(made, key=lambda job: (job["created_ms"], job["id"]), reverse=True)
+        for limit in (1, 2, 9):
+            found, path = [], f"/v1/exports?limit={limit}"
+            while True:
+                status, page = await at.ask("GET", path)
+                assert status == 200
+                assert 1 <= len(page["exports"]) <= limit
+                found += page["exports"]
+                if "next" not in page:
+                    break
+                path = f"/v1/exports?limit={limit}&cursor={page['next']}"
+            assert found == newest
+        # "soon x", nothing of ours, and too many.
+        for wrong in ("cursor=c29vbiB4", "cursor=%21", "cursor=" + "OTk5" * 200, "limit=0", "limit=201", "more=1"):
+            assert (await at.ask("GET", f"/v1/exports?{wrong}"))[0] == 400, wrong
+
+
 @pytest.mark.parametrize(
     ("body", "parameter"),
     [

@@ -24,10 +24,10 @@ export default function Alerts() {
   const done = () => {
     version.value += 1;
   };
-  const before = more.before ? `&before_ms=${encodeURIComponent(more.before)}` : "";
-  const incidents = useFetched(`incidents ${of}${before}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}${before}`, AGAIN_MS);
-  const isFull = incidents.data?.incidents.length === LISTED_MAX;
-  const open = useFetched(isFull && !before ? `all open incidents ${of}` : null, () => `/v1/alerts/incidents?state=open&limit=${LISTED_MAX}${of}`, AGAIN_MS);
+  const after = more.cursor ? `&cursor=${encodeURIComponent(more.cursor)}` : "";
+  const incidents = useFetched(`incidents ${of}${after}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}${after}`, AGAIN_MS);
+  const older = incidents.data?.next;
+  const open = useFetched(older && !after ? `all open incidents ${of}` : null, () => `/v1/alerts/incidents?state=open&limit=${LISTED_MAX}${of}`, AGAIN_MS);
   const rules = useFetched(`rules ${of}`, () => `/v1/alerts/rules?${of.slice(1)}`, 0, version.value);
   const receivers = useFetched("receivers", () => "/v1/alerts/receivers", 0, version.value);
   return html`
@@ -35,8 +35,8 @@ export default function Alerts() {
     <section aria-labelledby="incidents-title">
       <div class="section-head"><h2 id="incidents-title">Incidents</h2></div>
       <${Answered} of=${incidents} height=${160} draw=${(/** @type {any} */ data) => html`<${Incidents} incidents=${openFirst(open.data?.incidents ?? [], data.incidents)} />
-        ${before && html`<p><${Link} to=${{ more: { before: "" } }}>Newest<//></p>`}
-        ${isFull && html`<p><${Link} to=${{ more: { before: String(data.incidents.at(-1).opened_ms) } }}>Older<//></p>`}`} />
+        ${after && html`<p><${Link} to=${{ more: { cursor: "" } }}>Newest<//></p>`}
+        ${data.next && html`<p><${Link} to=${{ more: { cursor: data.next } }}>Older<//></p>`}`} />
     </section>
     <section aria-labelledby="rules-title">
       <div class="section-head"><h2 id="rules-title">Rules</h2></div>

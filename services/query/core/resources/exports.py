@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from services.accounts.core import pages
 from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.core.pages import CursorWrong
 from services.query.core.answer import Answer, Breakdown, Figure, Overall, Timeseries
 from services.query.core.customers import Admit, Customers
 from services.query.core.problems import wrong
@@ -19,6 +21,8 @@ Format = Literal["csv", "parquet"]
 #: `queued` and `running` go on after a restart, from the beginning.
 State = Literal["queued", "running", "done", "failed"]
 PARAMETERS_MAX: Final = 50
+#: Of an organisation, those that are done among them.
+EXPORTS_MAX: Final = 200
 MEDIA: Final[dict[Format, str]] = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 _KINDS: Final[dict[Of, type[Asked]]] = {"overall": Asked, "timeseries": AskedSeries, "breakdown": AskedBreakdown}
 #: What a page of a search says, and an export, which has all rows, does not.
@@ -100,10 +104,19 @@ class Export(msgspec.Struct, frozen=True, omit_defaults=True):
     href: str | None = None
 
 
-class ExportList(msgspec.Struct, frozen=True):
-    """The exports of the asker's organisation that the asker may see, the newest first."""
+class AskedExports(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The page of the list."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=EXPORTS_MAX)] = EXPORTS_MAX
+    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+
+
+class ExportList(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of the exports of the asker's organisation that the asker may see, the newest first."""
 
     exports: list[Export]
+    #: The cursor of the next page; absent on the last one.
+    next: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,30 @@ def wanted(of: Of, parameters: dict[str, str], admit: Admit, now_ms: int, *, day
     if question.compare is not None:
         raise wrong("compare", "an export has one range: ask for two")
     return Wanted(None, question)
+
+
+def page_of(asked: AskedExports, jobs: Sequence[Job]) -> ExportList:
+    """A page of these jobs, the newest first, of equal times by id; raises `Wrong`."""
+    newest = sorted(jobs, key=_place, reverse=True)
+    if asked.cursor:
+        place = _place_of(asked.cursor)
+        newest = [job for job in newest if _place(job) < place]
+    listed, after = pages.cut(newest, asked.limit, lambda job: f"{job.created_ms} {job.id}")
+    return ExportList([job.shown for job in listed], after)
+
+
+def _place(job: Job) -> tuple[int, str]:
+    return job.created_ms, job.id
+
+
+def _place_of(cursor: str) -> tuple[int, str]:
+    try:
+        time, _, job_id = pages.key_of(cursor).partition(" ")
+    except CursorWrong:
+        time = ""
+    if not (time.isascii() and time.isdigit()):
+        raise wrong("cursor", "`next` of the page before")
+    return int(time), job_id
 
 
 def may_see(scope: CustomerScope, whose: Customers) -> bool:

@@ -82,6 +82,11 @@ def request(method: str, path: str, body: Any = None) -> bytes:
         ("GET", "incidents?customer=%00", None),
         ("GET", "rules?customer=a%00", None),
         ("GET", "incidents?before_ms=99999999999999999999", None),
+        ("GET", "incidents?cursor=%21", None),
+        # "soon x", "99999999999999999 x" and "1 \\0".
+        ("GET", "incidents?cursor=c29vbiB4", None),
+        ("GET", "deliveries?cursor=OTk5OTk5OTk5OTk5OTk5OTkgeA", None),
+        ("GET", "deliveries?cursor=MSAA", None),
     ],
 )
 async def test_what_postgres_would_refuse_is_answered_400(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.demo.comparing import asking
-from deploy.demo.comparing.asking import VIEWS_MIN, Api, broken_down, filters_of, holds
+from deploy.demo.comparing.asking import PERCENTILE, RATIO, VIEWS_MIN, Api, Figures, broken_down, filters_of, holds
 from loadtest.incident import incident_of
 
 INCIDENT = incident_of(60)
@@ -28,6 +28,7 @@ def a_row(number: int, **fields: Any) -> dict[str, Any]:
         "playback_failed": number % 5 == 0,
         "startup_failed": False,
         "ebvs": False,
+        "startup_ms": 10 * number if number % 7 else None,
         "watch_ms": 1_000 * number,
         "rebuffer_ms": 10 * number,
         "rebuffer_count": number,
@@ -39,16 +40,18 @@ ROWS = [a_row(number) for number in range(VIEWS_MIN)]
 
 
 class FakeApi(Api):
-    """Answers from the same rows, but for what the test makes wrong."""
+    """Answers from the same rows, but for what the test makes wrong; `off` are metrics by country, each times a factor."""
 
-    def __init__(self, suspect: dict[str, str] | None, *, is_off: bool = False, is_now_blind: bool = False) -> None:
+    def __init__(
+        self, suspect: dict[str, str] | None, *, off: dict[str, float] | None = None, is_now_blind: bool = False
+    ) -> None:
         super().__init__(0, "")
         object.__setattr__(self, "is_now_blind", is_now_blind)
         object.__setattr__(self, "suspect", suspect)
-        object.__setattr__(self, "is_off", is_off)
+        object.__setattr__(self, "off", off or {})
 
     suspect: dict[str, str] | None
-    is_off: bool
+    off: dict[str, float]
     is_now_blind: bool
 
     def ask(self, path: str, **parameters: str) -> dict[str, Any]:
@@ -57,13 +60,18 @@ class FakeApi(Api):
                 return {"suspects": []}
             conditions = [{"dimension": name, "value": value} for name, value in (self.suspect or {}).items()]
             return {"suspects": [{"conditions": conditions}] if conditions else []}
-        condition = json.loads(parameters["filter"]) if "filter" in parameters else None
-        groups = broken_down(ROWS, parameters["by"], condition)
-        off = int(self.is_off and parameters["by"] == "country")
+        groups = broken_down(ROWS, parameters["by"], json.loads(parameters["filter"]))
+        factors = self.off if parameters["by"] == "country" else {}
+
+        def figure(of: Figures, name: str) -> dict[str, Any]:
+            value = of[name]
+            return {"value": value and value * factors.get(name, 1), "n": 1}
+
+        names = parameters["metrics"].split(",")
         return {
             "groups": [
-                {"key": [key], "metrics": {name: {"value": value + off, "n": 1} for name, value in sums.items()}}
-                for key, sums in groups.items()
+                {"key": [key], "metrics": {name: figure(figures, name) for name in names}}
+                for key, figures in groups.items()
             ]
         }
 
@@ -101,17 +109,35 @@ def test_another_suspect_differs_unless_there_are_too_few_views_to_tell(suspect:
     assert asking.lines(FakeApi(suspect), ROWS[: VIEWS_MIN - 1], INCIDENT, 1_000_000_000)[0].ok is None
 
 
-def test_a_figure_that_differs_is_named_with_its_filter() -> None:
-    line = asking.lines(FakeApi(INCIDENT.cohort, is_off=True), ROWS, INCIDENT, 1_000_000_000)[2]
+@pytest.mark.parametrize(("metric", "factor"), [("views", 1.001), (RATIO, 1.001), (PERCENTILE, 1.011), (PERCENTILE, 0)])
+def test_a_figure_that_differs_is_named_with_its_filter(metric: str, factor: float) -> None:
+    line = asking.lines(FakeApi(INCIDENT.cohort, off={metric: factor}), ROWS, INCIDENT, 1_000_000_000)[2]
 
     assert (line.ok, line.observed, line.truth) == (False, "11", "12")
     assert 'by country under {"dimension": "customer", "in": ["acme"]}' in line.name
 
 
-def test_a_dozen_filters_are_asked_and_each_leaves_something_out() -> None:
-    filters = [condition for _, condition in filters_of(INCIDENT) if condition is not None]
+@pytest.mark.parametrize("factor", [0.991, 1.009])
+def test_a_percentile_may_differ_by_the_error_of_its_histogram(factor: float) -> None:
+    assert verdicts(FakeApi(INCIDENT.cohort, off={PERCENTILE: factor}), ROWS) == [True, True, True]
 
-    assert len(filters_of(INCIDENT)) == 12
+
+def test_figures_are_those_of_the_rows_under_the_filter() -> None:
+    rows = [a_row(0, startup_ms=startup_ms, watch_ms=1_000, rebuffer_ms=50) for startup_ms in (None, 10, 30, 20)]
+    rows += [a_row(0, startup_ms=None, watch_ms=0, rebuffer_ms=0, country="FR"), a_row(0, cdn="other")]
+    found = broken_down(rows, "country", {"dimension": "cdn", "in": ["fastly"]})
+
+    assert {country: (figures["views"], figures[RATIO], figures[PERCENTILE]) for country, figures in found.items()} == {
+        "DE": (4, 0.05, 30),
+        "FR": (1, None, None),
+    }
+
+
+def test_a_dozen_filters_are_asked_and_each_leaves_something_out() -> None:
+    filters = [condition for _, condition in filters_of(INCIDENT)]
+
+    assert len(filters) == 12
+    assert len({json.dumps(condition) for condition in filters}) == 12
     for condition in filters:
         assert sum(holds(row, condition) for row in [*ROWS, a_row(0, **COHORT), a_row(0, stream_type="vod")]) > 0
         assert not all(holds(row, condition) for row in [*ROWS, a_row(0, **COHORT), a_row(0, stream_type="vod")])
