@@ -2,23 +2,25 @@
 
 from collections.abc import Iterator
 
+import psycopg
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, Page
 
+from services.accounts.commands import make_tenant
 from shared.schemas.alerts.event import AlertEvent
-from shared.topics import BEACONS, LIVE, REJECTED
+from shared.topics import LIVE
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_alerts
 from tests.integration.page.looking import Seen, logged_in
-from tests.integration.page.page_parts import Looked, looked_at
-from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.page.page_parts import OWNER, Looked, looked_at
+from tests.integration.parts.brokers import OF_COLLECTOR, broker_with_topics
 from tests.integration.parts.browsing import chromium, undisturbed
 
 
 @pytest.fixture(scope="package")
 def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
     folder = tmp_path_factory.mktemp("page")
-    with broker_with_topics(folder / "broker", [LIVE, BEACONS, REJECTED]) as broker, looked_at(folder, broker) as made:
+    with broker_with_topics(folder / "broker", [LIVE, *OF_COLLECTOR]) as broker, looked_at(folder, broker) as made:
         yield made
 
 
@@ -46,3 +48,18 @@ def seen(context: BrowserContext, looked: Looked) -> Iterator[Seen]:
 def incident(looked: Looked) -> AlertEvent:
     """An incident of this hour."""
     return page_alerts.landed(looked.installation.postgres.dsn, looked.now_ms)
+
+
+@pytest.fixture
+def owner(browser: Browser, looked: Looked) -> Iterator[Page]:
+    """A browser of the owner of an organisation that has nothing yet."""
+    dsn = looked.installation.postgres.dsn
+    make_tenant(dsn, organisation="Wayne", email=OWNER, customers=())
+    context = logged_in(browser, looked, OWNER)
+    yield context.new_page()
+    context.close()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "DELETE FROM accounts.customers USING accounts.organisations"
+            " WHERE organisation_id = organisations.id AND organisations.name = 'Wayne'"
+        )

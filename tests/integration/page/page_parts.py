@@ -38,6 +38,8 @@ from tests.integration.query.querying import Installation as Data
 from tests.unit.dashboard.records import slice_of
 from tests.unit.query.recounting import DAY_MS
 
+#: Owns an organisation that has nothing at first.
+OWNER: Final = "bruce@wayne.example"
 #: More than a page of them.
 BEACONS_OF_X: Final = 150
 

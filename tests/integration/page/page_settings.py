@@ -121,17 +121,22 @@ def makes_a_token(page: Page, name: str, scopes: tuple[str, ...]) -> str:
     return token
 
 
-def makes_an_environment_with_a_key(page: Page, dsn: str, name: str) -> tuple[str, str]:
-    """On the screen of environments; the id of the environment, and its write key."""
+def makes_an_environment(page: Page, dsn: str, name: str) -> str:
+    """On the screen of environments; its id."""
     # As python -m deploy.customers_table does.
     migrate(dsn, "collector", MIGRATIONS_DIR)
     page.get_by_label("Name").fill(name, timeout=SOON_MS)
     page.get_by_role("button", name="Make an environment").click()
     environment = page.get_by_role("region", name="Environments").locator("tbody tr").filter(has_text=name)
-    environment.get_by_role("link").click(timeout=SOON_MS)
+    return environment.locator("th").inner_text(timeout=SOON_MS)
+
+
+def makes_a_key(page: Page, environment: str) -> str:
+    """On the same screen; the key."""
+    page.get_by_role("link", name=environment, exact=True).click(timeout=SOON_MS)
     form = page.locator("#make-key")
     form.get_by_label("Name").fill("television", timeout=SOON_MS)
     form.get_by_role("button", name="Make a key").click()
     key = page.get_by_role("region", name="Write keys").locator("tbody tr").filter(has_text="television")
     expect(key).to_have_count(1, timeout=SOON_MS)
-    return environment.locator("th").inner_text(), key.locator("th").inner_text()
+    return key.locator("th").inner_text()

@@ -11,10 +11,10 @@ from playwright.sync_api import Route, expect
 
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
-from tests.integration.page.looking import ZONE, Seen, expect_rows, number, within
+from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import BROWSERS, CDNS, PLANS, VERSIONS
-from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
@@ -235,6 +235,22 @@ def test_a_distribution_is_drawn_beside_that_of_the_range_before(seen: Seen, loo
     # The breakdown is a table below it.
     rows = {head: cells for head, cells in seen.rows("#groups").items() if head in CDNS}
     assert len(rows) == len(CDNS)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_compared_is_accessible_and_fits_a_phone(seen: Seen, scheme: str) -> None:
+    page = seen.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    for form, drawn in (
+        ("line", ".chart .before"),
+        ("multiples", "#multiples canvas"),
+        ("distribution", "#bins .before"),
+    ):
+        seen.open(f"explore?customer=acme&range=7d&metrics=startup_ms_p50&by=cdn&compare=previous&as={form}")
+        expect(page.locator(drawn).first).to_be_visible(timeout=SOON_MS)
+        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], form
+        assert inaccessible(page) == [], form
 
 
 def test_a_distribution_without_views_says_so(seen: Seen, looked: Looked) -> None:

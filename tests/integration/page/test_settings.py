@@ -2,39 +2,21 @@
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 
 import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from services.accounts.commands import make_tenant
 from tests.integration.page import page_settings
-from tests.integration.page.looking import Seen, logged_in
-from tests.integration.page.page_parts import Looked
+from tests.integration.page.looking import Seen
+from tests.integration.page.page_parts import OWNER, Looked
 from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 
-OWNER = "bruce@wayne.example"
 INVITED = "lucius@wayne.example"
 #: Rows of a list that Settings asks for at once.
 LISTED = 500
-
-
-@pytest.fixture
-def owner(browser: Browser, looked: Looked) -> Iterator[Page]:
-    """A browser of the owner of an organisation that has nothing yet."""
-    dsn = looked.installation.postgres.dsn
-    make_tenant(dsn, organisation="Wayne", email=OWNER, customers=())
-    context = logged_in(browser, looked, OWNER)
-    yield context.new_page()
-    context.close()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(
-            "DELETE FROM accounts.customers USING accounts.organisations"
-            " WHERE organisation_id = organisations.id AND organisations.name = 'Wayne'"
-        )
 
 
 def test_an_owner_invites_somebody_and_makes_a_token_and_an_environment_with_a_key(
@@ -57,7 +39,8 @@ def test_an_owner_invites_somebody_and_makes_a_token_and_an_environment_with_a_k
     assert _status(f"{looked.url}v1/invitations", token) == 403
 
     owner.get_by_role("link", name="Environments").click()
-    environment, key = page_settings.makes_an_environment_with_a_key(owner, dsn, "Gotham")
+    environment = page_settings.makes_an_environment(owner, dsn, "Gotham")
+    key = page_settings.makes_a_key(owner, environment)
     with psycopg.connect(dsn) as connection:
         row = connection.execute("SELECT customer_id FROM collector.keys WHERE key = %s", (key,)).fetchone()
     assert row == (environment,)

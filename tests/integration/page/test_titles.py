@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import expect
 
 from services.query.core.resources.title import PARTS
-from tests.integration.page.looking import ZONE, Seen, expect_rows, number, within
+from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LENGTH_MS, TITLES
-from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import FIGURES, counts_at
 
 pytestmark = pytest.mark.integration
@@ -119,3 +119,6 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
     bars = page.locator(".retention span")
     assert [bar.get_attribute("class") == "again" for bar in bars.all()] == again
     expect(page.locator("main")).to_contain_text("Amber parts were watched again.")
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    assert inaccessible(page) == []

@@ -209,8 +209,8 @@ function Distributed({ data, before }) {
   return html`<p class="note">n ${countText(data.n)}${before && `, before ${countText(before.n)}`} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
     <ul class="quantiles">${ranks.map(([name]) => html`<li><b>${quantile(data, name)}</b> <span class="note">${name}${before && `, before ${quantile(before, name)}`}</span></li>`)}</ul>
     ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range before.</p>`}
-    <table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
+    <div class="scroll plain" tabindex="0" role="region" aria-label="Views by value"><table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
       <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
         <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
-        ${before && html`<td>${countText(bin.before)} · ${shareText(bin.before / before_n)}</td>`}</tr>`)}</tbody></table>`;
+        ${before && html`<td>${countText(bin.before)} · ${shareText(bin.before / before_n)}</td>`}</tr>`)}</tbody></table></div>`;
 }

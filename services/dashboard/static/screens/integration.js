@@ -2,13 +2,16 @@
 // Integration: "Are my beacons arriving?" Lines to paste, the newest beacons as they come, what was rejected and why, and what is missing.
 
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { adviceOf, missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../core/arrivals.js";
 import { ageText, countText, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
+import { Act } from "../parts/forms.js";
 import { html } from "../parts/html.js";
+import { change, may } from "../parts/data/session.js";
 import { go, Link, place } from "../parts/place.js";
 
 const AGAIN_MS = 3_000;
@@ -24,14 +27,16 @@ export default function Integration() {
     <${Missing} />`;
 }
 
-/** A customer without a view is in no list: its name is typed. */
+/** A customer without a view is in no list of figures: it is one of the environments, or its name is typed. */
 function Choose() {
+  const environments = useFetched("/v1/customers?limit=100", () => "/v1/customers?limit=100").data?.customers ?? [];
   const choose = (/** @type {any} */ event) => {
     event.preventDefault();
     const name = String(new FormData(event.target).get("name") ?? "").trim();
     if (name) go({ customer: name });
   };
   return html`<p>Whose player is it? A customer is an environment of your organisation: its write keys are in <${Link} to=${{ screen: "settings", more: { part: "environments" } }}>Settings<//>.</p>
+    ${environments.length > 0 && html`<ul class="recent" id="environments" aria-label="Environments">${environments.map((/** @type {any} */ one) => html`<li key=${one.id}><${Link} to=${{ customer: one.id }}>${one.name || one.id}<//></li>`)}</ul>`}
     <form class="pick" id="choose-customer" onSubmit=${choose}><label>Customer <input name="name" required maxlength="64" autocomplete="off" /></label><button type="submit">Show its beacons</button></form>`;
 }
 
@@ -99,7 +104,8 @@ function Rejected({ id, rejected }) {
 function Paste({ customer }) {
   const { more } = place.value;
   const address = `/v1/keys?${new URLSearchParams({ customer, limit: "500" })}`;
-  const found = useFetched(address, () => address);
+  const version = useSignal(0);
+  const found = useFetched(address, () => address, 0, version.value);
   const isCopied = useSignal(false);
   const keys = (found.data?.keys ?? []).filter((/** @type {any} */ one) => one.revoked_ms === null && (one.expires_ms ?? Infinity) > Date.now());
   const key = keys.find((/** @type {any} */ one) => one.key === more.key)?.key ?? keys[0]?.key ?? customer;
@@ -107,6 +113,14 @@ function Paste({ customer }) {
   const player = SNIPPETS[more.player ?? ""] ? more.player : "mux-embed";
   const text = snippetOf(player, collector, key);
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => go({ more: { [name]: event.target.value.trim() } }, { replace: true });
+  const made = useSignal("");
+  const copying = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const make = async () => {
+    made.value = (await change("POST", "/v1/keys", { customer, name: "Made on Integration" })).key;
+    // What was copied is no longer what is shown. The button that was pressed goes: the next step has the focus then.
+    isCopied.value = false;
+    copying.current?.focus();
+  };
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -121,9 +135,11 @@ function Paste({ customer }) {
       <label class="pick">Player <select id="player" value=${player} onChange=${set("player")}>${Object.entries(SNIPPETS).map(([name, { title }]) => html`<option value=${name}>${title}</option>`)}</select></label>
       <label class="pick">Collector <${Field} id="collector" value=${collector} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
       ${keys.length > 1 && html`<label class="pick">Write key <select id="key" value=${key} onChange=${set("key")}>${keys.map((/** @type {any} */ one) => html`<option value=${one.key}>${one.name || one.key}</option>`)}</select></label>`}
-      <button type="button" onClick=${copy}>${isCopied.value ? "Copied" : "Copy"}</button>
+      <button type="button" ref=${copying} onClick=${copy}>${isCopied.value ? "Copied" : "Copy"}</button>
     </div>
     <pre class="code" id="snippet" tabindex="0"><code>${text}</code></pre>
+    ${found.data && !keys.length && may("manage") && html`<p><${Act} title="Make a key" act=${make} done=${() => { version.value += 1; }} /></p>`}
+    ${made.value && html`<p class="note" role="status">The key <code>${made.value}</code> is made and stands in the lines. Collectors take it within 5 s.</p>`}
     <p class="note">${keys.length ? "" : "No write key was made: the customer's own id is one where it is not switched off. "}All other clients are in docs/clients.md. <${Link} to=${{ screen: "settings", more: { part: "environments", of: customer } }}>Write keys<//></p>
   </section>`;
 }

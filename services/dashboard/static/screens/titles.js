@@ -135,7 +135,7 @@ function Retention({ of }) {
 function Parts({ parts }) {
   const isOpen = useSignal(false);
   return html`<details id="parts" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Every part in figures</summary>
-    ${isOpen.value && html`<div class="scroll plain" tabindex="0" role="region" aria-label="Every part in figures"><table>
+    ${isOpen.value && html`<div class="scroll plain" tabindex="0" role="region" aria-label="Every part in figures"><table class="bins">
       <thead><tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Came so far</th><th scope="col">Played it</th><th scope="col">Plays</th></tr></thead>
       <tbody>${parts.map((part) => html`<tr key=${part.from_ms}><th scope="row">${playheadText(part.from_ms)}</th><td>${playheadText(part.to_ms)}</td><td>${countText(part.reached)}</td><td>${countText(part.views)}</td>
         <td>${countText(part.plays)}${isAgain(part) && html` <span class="tag">again</span>`}</td></tr>`)}</tbody></table></div>`}

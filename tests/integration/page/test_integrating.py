@@ -1,0 +1,57 @@
+"""From an environment without a key to its first beacon, in a real browser, with a real collector."""
+
+import re
+import urllib.request
+from pathlib import Path
+
+import psycopg
+import pytest
+from playwright.sync_api import Page, expect
+
+from deploy.local.ports import free_port
+from tests.integration.collector.collecting import Collector
+from tests.integration.page import page_settings
+from tests.integration.page.looking import Seen
+from tests.integration.page.page_parts import Looked
+from tests.integration.parts.browsing import SOON_MS
+from tests.unit.collector.intake.bodies import CMCD_RECORD
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Looked, tmp_path: Path) -> None:
+    dsn, port = looked.installation.postgres.dsn, free_port()
+    seen = Seen(owner, looked.url)
+    seen.open("settings?part=environments")
+    environment = page_settings.makes_an_environment(owner, dsn, "Arkham")
+    owner.get_by_role("link", name="Integration", exact=True).click()
+    owner.locator("#environments").get_by_role("link", name="Arkham").click(timeout=SOON_MS)
+    owner.locator("#player").select_option("hls.js", timeout=SOON_MS)
+    owner.locator("#collector").fill(f"127.0.0.1:{port}")
+    owner.locator("#collector").press("Enter")
+    expect(owner.locator("main")).to_contain_text("No write key was made", timeout=SOON_MS)
+    owner.get_by_role("button", name="Make a key").click()
+    expect(owner.get_by_role("button", name="Make a key")).to_have_count(0, timeout=SOON_MS)
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            "SELECT key FROM collector.keys WHERE customer_id = %s AND name LIKE 'Made%%'", (environment,)
+        )
+        (key,) = row.fetchone() or ("",)
+    expect(owner.locator("#snippet")).to_contain_text(f"https://127.0.0.1:{port}/cmcd/{key}'")
+    expect(owner.locator("main")).not_to_contain_text("No write key was made")
+    # The next step has the focus: a key copies the lines.
+    owner.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    expect(owner.get_by_role("button", name="Copy", exact=True)).to_be_focused()
+    owner.keyboard.press("Enter")
+    expect(owner.get_by_role("button", name="Copied")).to_be_visible()
+    lines = owner.evaluate("navigator.clipboard.readText()")
+    (address,) = re.findall(r"https://([^']+)", lines)
+    with Collector(looked.installation.broker.bootstrap, tmp_path, port, customers_dsn=dsn):
+        body = CMCD_RECORD.encode()
+        request = urllib.request.Request(f"http://{address}", body, {"Content-Type": "application/cmcd"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status < 300
+    expect(owner.locator("#verdict")).to_contain_text("Beacons arrive", timeout=SOON_MS)
+    expect(owner.locator("#beacons tbody tr")).to_have_count(1)
+    expect(owner.locator("#beacons tbody tr code").first).to_have_text(key[:12])
+    expect(owner.locator("#arrived-keys")).to_contain_text(key)
