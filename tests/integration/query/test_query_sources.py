@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -14,6 +15,7 @@ from deploy.local.postgres import Postgres as Server
 from services.finalizer.serving.published import Slice
 from services.query.core.answer import Answer, Breakdown, Overall, Timeseries
 from services.query.core.calendar import Range
+from services.query.core.filters import Filter
 from services.query.core.question import Asked, AskedBreakdown, AskedSeries
 from services.query.core.sql import sums
 from shared.schemas.view import View
@@ -94,6 +96,30 @@ def test_columns_in_memory_say_what_files_say_whatever_counts_elsewhere(installa
     later = [a_view(chance, f"later-{number}") for number in range(60)]
     installation.in_warehouse(later)
     assert expect_truth_from_memory(installation, [*views[50:], *later], seed=3, questions=60) > 20
+
+
+def test_a_bound_of_any_number_holds_in_memory_and_in_files(installation: Installation) -> None:
+    views = [a_view(random.Random(number), f"view-{number}") for number in range(300)]
+    installation.in_warehouse(views)
+    installation.in_postgres(views)
+    installation.settle()
+
+    async def ask() -> None:
+        async with installation.remembering() as (answering, memory):
+            for number in asking.NUMBERS:
+                known = sorted(recounting.known(views, number))
+                of = Filter(none_of=Filter(number=number, at_least=known[len(known) // 3], below=known[-9]))
+                text = msgspec.json.encode(of).decode()
+                within = {"from_": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
+                one = asking.question(Asked(metrics="views", filter=text, **within))
+                for _ in range(2):
+                    found = await answering.answer(one, way="views")
+                    asking.expect(one, found, views)
+                    assert 0 < found.n < len(views)
+                    # The second time from memory, but for the day, which files have in their names alone.
+                    await memory.read_all()
+
+    asyncio.run(ask())
 
 
 def owned(views: list[View], since_hour: int) -> list[View]:

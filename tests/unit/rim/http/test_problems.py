@@ -1,12 +1,13 @@
 """Errors below `/v1` are problems (RFC 9457), whoever raises them; elsewhere they are aiohttp's."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from services.rim.admin.guarded_runner import HTTP_LOG
+from services.rim.admin.guarded_runner import HTTP_LOG, GuardedRunner
 from services.rim.http.problems import api_problems
 from shared.http.problems import PROBLEM_JSON, TYPES
 
@@ -71,6 +72,32 @@ async def test_an_error_elsewhere_stays_as_it_is(method: str, path: str, status:
 async def test_what_is_no_error_stays_as_it_is() -> None:
     async with _client() as client, client.get("/v1/moved", allow_redirects=False) as answer:
         assert (answer.status, answer.headers["Location"]) == (302, "/v1/other")
+
+
+@pytest.mark.parametrize(
+    ("expected", "status"),
+    [("100-continue", 200), ("100-Continue", 200), ("a cake", 417), ("\u00e9", 417), (None, 200)],
+)
+async def test_what_is_expected_in_vain_is_refused_with_a_problem(expected: str | None, status: int) -> None:
+    app = web.Application(middlewares=[api_problems])
+    app.router.add_post("/v1/read", _read)
+    runner = GuardedRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+        lines = ["POST /v1/read HTTP/1.1", "Host: a", "Content-Length: 1", "Connection: close"]
+        lines += [f"Expect: {expected}"] if expected else []
+        writer.write("\r\n".join([*lines, "", "x"]).encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+    finally:
+        await runner.cleanup()
+
+    final = answer.removeprefix("HTTP/1.1 100 Continue\r\n\r\n")
+    assert final.startswith(f"HTTP/1.1 {status} ")
+    assert (PROBLEM_JSON in final) == (status == 417)
+    assert "cake" not in final
 
 
 async def test_an_answer_that_has_begun_is_broken_off() -> None:
