@@ -27,7 +27,7 @@ LOADED_BYTES: Final = """() => performance.getEntries()
 WAREHOUSE_NEW: Final = {
     "title": "No finished view is stored yet",
     "status": 503,
-    "detail": "The finalizer makes the warehouse at its first start.",
+    "detail": "The store for them is made at the first start.",
 }
 
 
@@ -344,9 +344,12 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     page = seen.page
 
     def first_and_last(back: str, *, of: str = "#back", title: str = "the last {}") -> tuple[str, str]:
+        plot = page.locator(".chart .plot").first
+        before = plot.get_attribute("aria-label", timeout=SOON_MS) or ""
         with page.expect_response(re.compile("/v1/live/history")):
             page.locator(of).get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
-        plot = page.locator(".chart .plot").first
+        # Not the one that is there still.
+        expect(plot).not_to_have_attribute("aria-label", before, timeout=SOON_MS)
         expect(plot).to_have_attribute("aria-label", re.compile(title.format(back)), timeout=SOON_MS)
         read = []
         for key in ("Home", "End"):
@@ -370,6 +373,13 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     assert minute_of_answer() == newest - 60
     assert (first, last) == (str(viewers_at(newest - 60)), str(viewers_at(newest - 1)))
     assert seen.asked["/v1/live/history"]["step_ms"] == ["5000"]
+    # And the one before that; then one step back towards now.
+    first, last = first_and_last("← 1 h earlier", of="#back-steps", title=" – .* by 5 s")
+    assert minute_of_answer() == newest - 120
+    assert (first, last) == (str(viewers_at(newest - 120)), str(viewers_at(newest - 61)))
+    first, last = first_and_last("1 h later →", of="#back-steps", title=" – .* by 5 s")
+    assert minute_of_answer() == newest - 60
+    assert (first, last) == (str(viewers_at(newest - 60)), str(viewers_at(newest - 1)))
     first, last = first_and_last("up to now", of="#back-steps", title="the last 1 h")
     assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
     # The same of one slice, by one click.
