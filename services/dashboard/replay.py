@@ -196,11 +196,11 @@ def _of(status: int) -> web.Response:
     if status >= 500:
         return _away()
     log.error("lookups_refused", status=status)
-    return problem_response(Problem(502, "The processor refuses the question", "lookups-refused"))
+    return problem_response(Problem(502, "The recording cannot be looked up", "lookups-refused"))
 
 
 def _away() -> web.Response:
-    return problem_response(Problem(503, "The processor does not answer for this session", "lookups-away"))
+    return problem_response(Problem(503, "The recording cannot be looked up now", "lookups-away"))
 
 
 def _wrong(detail: str) -> web.Response:

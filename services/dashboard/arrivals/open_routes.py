@@ -94,9 +94,9 @@ class OpenViewRoutes:
         except ArrivalsAway:
             return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
         except LookupsAway:
-            return problem_response(Problem(503, "The processor does not answer", "lookups-away"))
+            return problem_response(Problem(503, "Open views cannot be looked up now", "lookups-away"))
         except LookupsRefused:
-            return problem_response(Problem(502, "The processor refuses the question", "lookups-refused"))
+            return problem_response(Problem(502, "Open views cannot be looked up", "lookups-refused"))
         rows = [row for of_one in plays for row in of_one if open_views.matches(asked, row)]
         drawn = OpenViews(now_ms, BACK_SECONDS, len(ids), is_cut or found.is_cut, rows)
         answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")

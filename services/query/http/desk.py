@@ -35,10 +35,10 @@ _PROBLEMS: Final[dict[type[Exception], Problem]] = {
     ),
     TooManyQuestions: Problem(429, "Too many questions at a time", "too-many-questions"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
-    NotPublished: Problem(503, "The finalizer has not published yet", "not-published"),
+    NotPublished: Problem(503, "Finished views are not counted yet", "not-published"),
     # Before the kind that it is of.
     WarehouseNew: Problem(
-        503, "No finished view is stored yet", "warehouse-new", "The finalizer makes the warehouse at its first start."
+        503, "No finished view is stored yet", "warehouse-new", "The store for them is made at the first start."
     ),
     WarehouseAway: Problem(503, "The warehouse cannot be read", "warehouse-away"),
     Unsettled: Problem(503, "The warehouse changes too fast", "unsettled"),

@@ -140,7 +140,12 @@ def watch_now(installation: Installation) -> None:
     """Viewers of this moment: most of those of one CDN wait."""
     bucket_ms = newest_bucket()
     fastly = slice_of(
-        viewers_now=200, rebuffering_now=70, bitrate_bps_now=200 * 10**6, bitrate_viewers_now=200, failures=4
+        viewers_now=200,
+        rebuffering_now=70,
+        bitrate_bps_now=190 * 10**6,
+        bitrate_viewers_now=190,
+        views_started=5,
+        failures=4,
     )
     akamai = slice_of(viewers_now=600, rebuffering_now=6, bitrate_bps_now=600 * 4 * 10**6, bitrate_viewers_now=600)
     slices = {

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Response, Route, expect
 
+from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.view import View
 from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, in_time, number, settled, within
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
@@ -26,7 +27,7 @@ LOADED_BYTES: Final = """() => performance.getEntries()
 WAREHOUSE_NEW: Final = {
     "title": "No finished view is stored yet",
     "status": 503,
-    "detail": "The finalizer makes the warehouse at its first start.",
+    "detail": "The store for them is made at the first start.",
 }
 
 
@@ -255,6 +256,87 @@ def test_a_suspect_says_how_much_more_there_is_than_expected_and_how_sure_that_i
     expect(page.get_by_role("note")).to_be_in_viewport(ratio=1)
 
 
+def test_a_percentile_of_few_views_says_from_how_many_on_it_is_shown(seen: Seen, looked: Looked) -> None:
+    seen.open("?customer=globex")
+    facts = seen.page.locator("#finished li")
+    expect(facts.first).to_be_visible(timeout=SOON_MS)
+    p95 = facts.filter(has_text="p95")
+
+    def says_so() -> None:
+        views = within(looked, seen.range("/v1/overall"), customer_id="globex")
+        n = sum(view.startup_ms is not None for view in views)
+        assert 0 < n < 100
+        expect(p95).to_contain_text(re.compile(rf"–\s*not shown below 100 views\s*n {n} "), timeout=ONE_LOOK_MS)
+
+    in_time(says_so)
+    expect(facts.filter(has_text="median")).not_to_contain_text("not shown")
+    # Each client alone has fewer still.
+    lines = seen.page.locator("#mixed-clients li")
+    expect(lines).to_have_count(2, timeout=SOON_MS)
+    for line in lines.all():
+        expect(line).to_contain_text(re.compile(r"p95\s+not shown below 100 views\s+n \d+"))
+
+
+def test_every_live_figure_has_its_n_and_leads_to_the_views_behind_it(
+    seen: Seen, looked: Looked, incident: AlertEvent
+) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    settled(page)
+    expect(page.locator("#recent-incidents")).to_contain_text(f"n {incident.slices[0].of:,}")
+    fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
+    # Of the last 60 s: twelve steps of four failures and five starts.
+    expect(fastly.locator("td")).to_have_text(["200", "35.0%", "1.00 Mbps n 190", re.compile(r"^\d+ n \d+$")])
+    failed, started = map(int, fastly.locator("td").last.inner_text().split("n"))
+    assert started == failed // 4 * 5 > 0
+
+    def lists_the_views(**fields: Any) -> None:
+        views = within(looked, seen.range("/v1/views"), customer_id="acme", **fields)
+        bounds = seen.range("/v1/views")
+        assert bounds[1] - bounds[0] == pytest.approx(HOUR_MS, abs=60_000)
+        expect(page.locator("#views tbody tr")).to_have_count(min(50, len(views)), timeout=ONE_LOOK_MS)
+        assert views
+
+    page.locator("#tile-failures").get_by_role("link").click()
+    expect(page.locator(".chip")).to_contain_text("Playback failed is true", timeout=SOON_MS)
+    in_time(lambda: lists_the_views(playback_failed=True))
+    page.go_back()
+    fastly.get_by_role("link", name="200").click()
+    expect(page.locator(".chip")).to_contain_text("CDN is fastly", timeout=SOON_MS)
+    expect(page.locator("#show-open")).to_have_attribute("aria-expanded", "true")
+    in_time(lambda: lists_the_views(cdn="fastly"))
+    page.go_back()
+    # Those of all customers are by customer, with n as well.
+    page.locator("#customer").select_option("*", timeout=SOON_MS)
+    acme = page.locator("#customers-table tbody tr", has_text="acme")
+    expect(acme.locator("td").nth(2)).to_have_text("3.25 Mbps n 800", timeout=SOON_MS)
+    failures, n = acme.locator("td").nth(4).inner_text().split(" n ")
+    assert (int(failures) > 0, n) == (True, acme.locator("td").nth(3).inner_text())
+    acme.get_by_role("link", name="800").click()
+    expect(page.locator("#show-open")).to_have_attribute("aria-expanded", "true", timeout=SOON_MS)
+    expect(page.locator("#customer")).to_have_value("acme")
+
+
+def test_a_live_title_leads_to_its_own_screen(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    settled(page)
+    row = page.locator("#slice-video_title tbody tr", has_text="Cup final")
+    row.get_by_role("link", name="Cup final: audience and quality").click(timeout=SOON_MS)
+    expect(page.locator("#title-name")).to_contain_text("Cup final", timeout=SOON_MS)
+
+    def says_its_views() -> None:
+        (path,) = [one for one in seen.asked if one.startswith("/v1/titles/")]
+        views = within(looked, seen.range(path), customer_id="acme", video_title="Cup final")
+        expect(page.locator("main")).to_contain_text(f"n {len(views)} views ·", timeout=ONE_LOOK_MS)
+
+    in_time(says_its_views)
+    page.go_back()
+    expect(row).to_be_visible(timeout=SOON_MS)
+
+
 def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Seen, looked: Looked) -> None:
     watched_before(looked.installation)
     watch_now(looked.installation)
@@ -262,9 +344,12 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     page = seen.page
 
     def first_and_last(back: str, *, of: str = "#back", title: str = "the last {}") -> tuple[str, str]:
+        plot = page.locator(".chart .plot").first
+        before = plot.get_attribute("aria-label", timeout=SOON_MS) or ""
         with page.expect_response(re.compile("/v1/live/history")):
             page.locator(of).get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
-        plot = page.locator(".chart .plot").first
+        # Not the one that is there still.
+        expect(plot).not_to_have_attribute("aria-label", before, timeout=SOON_MS)
         expect(plot).to_have_attribute("aria-label", re.compile(title.format(back)), timeout=SOON_MS)
         read = []
         for key in ("Home", "End"):
@@ -288,6 +373,13 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     assert minute_of_answer() == newest - 60
     assert (first, last) == (str(viewers_at(newest - 60)), str(viewers_at(newest - 1)))
     assert seen.asked["/v1/live/history"]["step_ms"] == ["5000"]
+    # And the one before that; then one step back towards now.
+    first, last = first_and_last("← 1 h earlier", of="#back-steps", title=" – .* by 5 s")
+    assert minute_of_answer() == newest - 120
+    assert (first, last) == (str(viewers_at(newest - 120)), str(viewers_at(newest - 61)))
+    first, last = first_and_last("1 h later →", of="#back-steps", title=" – .* by 5 s")
+    assert minute_of_answer() == newest - 60
+    assert (first, last) == (str(viewers_at(newest - 60)), str(viewers_at(newest - 1)))
     first, last = first_and_last("up to now", of="#back-steps", title="the last 1 h")
     assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
     # The same of one slice, by one click.

@@ -231,8 +231,8 @@ async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_searc
     assert (await desk.get("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER))[0] == 503
     # In words of those who look at views.
     for problem, status, title in (
-        (LookupsAway("no"), 503, "The processor does not answer"),
-        (LookupsRefused("no", 400), 502, "The processor refuses the question"),
+        (LookupsAway("no"), 503, "Open views cannot be looked up now"),
+        (LookupsRefused("no", 400), 502, "Open views cannot be looked up"),
     ):
         desk.views.answer = problem
         found_status, body = await desk.get("/v1/open-views?customer=globex", GLOBEX_VIEWER)

@@ -31,6 +31,13 @@ export function isShown(metric, figure) {
 }
 
 /**
+ * Of a figure that has views and is not shown, why; else empty.
+ * @param {string} metric
+ * @param {{n: number} | undefined} figure
+ */
+export const hiddenText = (metric, figure) => (figure && figure.n > 0 && figure.n < viewsMin(metric) ? `not shown below ${viewsMin(metric)} views` : "");
+
+/**
  * Where the true share lies with 95 % certainty, of `share` seen in n views (Wilson, 1927).
  * @param {number} share
  * @param {number} n

@@ -1,6 +1,7 @@
 // @ts-check
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
+import { narrowed } from "./place/filters.js";
 import { ageText, bitrateText, countText, shareText } from "./words/format.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
 
@@ -13,13 +14,13 @@ const STALE_MS = 20_000;
 export const SILENT_MS = 10_000;
 
 /** @typedef {Record<string, number>} Figures */
-/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
+/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, flag?: string, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
 
 /** @param {number} above @param {number} below */
 const ratio = (above, below) => (below ? above / below : null);
 const none = () => "";
 
-/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. @type {Tile[]} */
+/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. `flag`: what tells its views from others. @type {Tile[]} */
 export const TILES = [
   { name: "viewers", title: "Viewers", term: "live viewers", unit: "viewers", isCount: false, fields: ["viewers_now"], of: (one) => one.viewers_now, aside: none },
   {
@@ -49,6 +50,7 @@ export const TILES = [
     term: "playback failures",
     unit: "views",
     isCount: true,
+    flag: "playback_failed",
     fields: ["failures"],
     of: (one) => one.failures,
     aside: (one) => `n ${countText(one.views_started)} started`,
@@ -59,6 +61,7 @@ export const TILES = [
     term: "exits before video start",
     unit: "views",
     isCount: true,
+    flag: "exit_before_start",
     fields: ["exits_before_start"],
     of: (one) => one.exits_before_start,
     aside: (one) => `n ${countText(one.views_finished)} finished`,
@@ -74,6 +77,15 @@ export const TILES = [
     aside: (one) => `n ${countText(one.startups)}`,
   },
 ];
+
+/**
+ * The place of the views behind a live figure: those of this moment are open still; what was counted is among those of the last hour.
+ * @param {{isCount: boolean, flag?: string}} figure
+ * @param {string[]} filters - What the figure is of.
+ */
+export function viewsBehind({ isCount, flag }, filters) {
+  return { screen: "views", range: "1h", from: "", to: "", filters: flag ? narrowed(filters, flag, "true") : filters, more: isCount ? {} : { open: "1" } };
+}
 
 /**
  * A tile's values, one for each 5 s.
@@ -203,18 +215,18 @@ export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_m
     return { level: "old", text: `Incomplete · ${data}`, notice };
   }
   if (isOld) {
-    const notice = "No newer figures come in: either nobody has watched for a while, or the processor does not run.";
+    const notice = "No newer figures come in: either nobody has watched for a while, or counting has stopped.";
     return { level: "old", text: `Stalled · ${data}`, notice };
   }
   return { level: "good", text: `Live · ${ageText(age_ms ?? 0)} old`, notice: "" };
 }
 
 /**
- * The cells of a slice or customer: viewers, rebuffering, bitrate, failures.
+ * The cells of a slice or customer: viewers, rebuffering, bitrate, and of how many viewers it is known.
  * @param {Figures | null} now
  */
 export function cellsOf(now) {
   const rebuffering = now && ratio(now.rebuffering_now, now.viewers_now);
   const bitrate = now && ratio(now.bitrate_bps_now, now.bitrate_viewers_now);
-  return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, bitrate: bitrateText(bitrate) };
+  return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, bitrate: bitrateText(bitrate), bitrate_n: `n ${countText(now?.bitrate_viewers_now ?? 0)}` };
 }

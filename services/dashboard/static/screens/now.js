@@ -3,12 +3,12 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { cut, filterOfSlice, filterText, liveParts, narrowedLive, pastOf } from "../core/place/filters.js";
+import { cut, filterOfSlice, filterText, liveParts, narrowedLive, pastOf, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
-import { isShown } from "../core/figures.js";
-import { BACK, cellsOf, joined, stretchOf, TILES, valuesOf } from "../core/live.js";
+import { hiddenText, isShown } from "../core/figures.js";
+import { BACK, cellsOf, joined, stretchOf, TILES, valuesOf, viewsBehind } from "../core/live.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
-import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
+import { addressFor, Answered, fetchJson, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -40,7 +40,7 @@ export default function Now() {
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
       ${picture && filters.length > (part?.filters.length ?? 0) && html`<${LiveOf} part=${part} parts=${parts} isTooMany=${picture.slices === null} />`}
-      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} />` : status.level !== "refused" && html`<${Skeleton} height=${330} />`}
+      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} of=${part?.filters ?? []} />` : status.level !== "refused" && html`<${Skeleton} height=${330} />`}
     </section>
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />
@@ -79,8 +79,8 @@ function LiveOf({ part, parts, isTooMany }) {
   </div>`;
 }
 
-/** @param {{picture: any, chosen: string, isOld: boolean, slice: string}} props */
-function Live({ picture, chosen, isOld, slice }) {
+/** @param {{picture: any, chosen: string, isOld: boolean, slice: string, of: string[]}} props - `of`: the filters of which the figures are. */
+function Live({ picture, chosen, isOld, slice, of }) {
   const buckets = picture.series.viewers_now?.length ?? 0;
   const span_ms = buckets * picture.bucket_ms;
   const tile = TILES.find((one) => one.name === chosen) ?? TILES[0];
@@ -91,7 +91,7 @@ function Live({ picture, chosen, isOld, slice }) {
     ${isEmpty && picture.state !== "waiting" && html`<p class="notice" id="not-counted" role="status">No viewer was counted here in the last minutes. ${!slice && html`<${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
     ${picture.others_now > 0 && html`<p class="note" id="others-now">Values with few viewers are counted without a name: up to ${countText(picture.others_now)} more viewers may belong here.</p>`}
     ${!isEmpty && html`<div class="tiles" id="tiles">
-      ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
+      ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} of=${of} />`)}
     </div>`}
     <span class="forms" id="back" role="group" aria-label="How far back">
       ${Object.entries({ ...(isEmpty ? {} : { "": { title: ageText(span_ms) } }), ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name, until: "" } }, { replace: true })}>${title}</button>`)}
@@ -140,8 +140,8 @@ function Drawn({ tile, found, title }) {
     title=${`${tile.title}, ${title}`} hasCounts=${false} zoom=${zoom} />`;
 }
 
-/** @param {{tile: import("../core/live.js").Tile, picture: any, span_ms: number, isChosen: boolean}} props */
-function Tile({ tile, picture, span_ms, isChosen }) {
+/** @param {{tile: import("../core/live.js").Tile, picture: any, span_ms: number, isChosen: boolean, of: string[]}} props */
+function Tile({ tile, picture, span_ms, isChosen, of }) {
   const figures = tile.isCount ? picture.totals : picture.now;
   const value = figures && Object.keys(figures).length ? tile.of(figures) : null;
   const aside = (figures ? tile.aside(figures) : "") || (tile.isCount ? `in ${ageText(span_ms)}` : "");
@@ -152,6 +152,7 @@ function Tile({ tile, picture, span_ms, isChosen }) {
       <span class="aside">${aside || "\u00a0"}</span>
       <${Spark} values=${valuesOf(tile, picture.series)} />
     </button>
+    <${Link} class="behind" to=${viewsBehind(tile, of)}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
   </article>`;
 }
 
@@ -175,11 +176,11 @@ function Finished({ found }) {
 function Fact({ name, figure, before }) {
   const { unit, title } = metricOf(name);
   const shown = isShown(name, figure) ? valueText(unit, figure.value) : NONE;
-  const was = before && isShown(name, before) ? valueText(unit, before.value) : NONE;
+  const was = before && isShown(name, before) ? valueText(unit, before.value) : hiddenText(name, before) || NONE;
   const ofBefore = before ? `, n ${countText(before.n)}` : "";
   return html`<li>
     <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//> <${MetricMeaning} name=${name} /></span>
-    <b class=${classOf(name, figure)}>${shown}</b>
+    <b class=${classOf(name, figure)}>${shown}</b>${hiddenText(name, figure) && html`<span class="note">${hiddenText(name, figure)}</span>`}
     <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}${ofBefore}</span>
   </li>`;
 }
@@ -190,18 +191,19 @@ function Slices({ picture }) {
   const dimensions = Object.entries(picture.slices).sort(([one], [other]) => Number(other === "country") - Number(one === "country"));
   if (!dimensions.length) return null;
   const { filters } = place.value;
-  const within = picture.slices_of && wordsOf([filterOfSlice(picture.slices_of)]);
+  const of = picture.slices_of ? [filterOfSlice(picture.slices_of)] : [];
+  const within = picture.slices_of && wordsOf(of);
   const narrowing = within ? `of ${within}${filters.length > 1 ? " alone" : ""}; ` : filters.length ? `${WITHOUT}; ` : "";
   return html`<section aria-labelledby="slices-title">
     <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${narrowing}failures: of the last ${ageText(picture.slices_ms)}</p></div>
     <div class="cards" id="slices">
-      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
+      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} of=${of} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
     </div>
   </section>`;
 }
 
-/** @param {{name: string, values: any[], isWhole: boolean}} props - `isWhole`: of all viewers, to choose another value from. */
-function Slice({ name, values, isWhole }) {
+/** @param {{name: string, values: any[], of: string[], isWhole: boolean}} props - `of`: the filters of which the figures are. `isWhole`: of all viewers, to choose another value from. */
+function Slice({ name, values, of, isWhole }) {
   const most = Math.max(1, ...values.map((one) => one.viewers_now));
   return html`<article class="card" id=${`slice-${name}`}>
     <h3>By ${titleOf(name)}${isWhole && " · of all viewers"}</h3>
@@ -209,7 +211,7 @@ function Slice({ name, values, isWhole }) {
     <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${titleOf(name)}`}>
       <table>
         <thead><tr><th scope="col">${titleOf(name)}</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Failures</th></tr></thead>
-        <tbody>${values.filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} />`)}</tbody>
+        <tbody>${values.filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
       </table>
     </div>
   </article>`;
@@ -218,15 +220,40 @@ function Slice({ name, values, isWhole }) {
 /** Whether a slice is marked. @param {any} one */
 const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
 
-/** @param {{name: string, one: any, most: number}} props */
-function SliceRow({ name, one, most }) {
+/** @param {{name: string, one: any, most: number, of: string[]}} props */
+function SliceRow({ name, one, most, of }) {
   const cells = cellsOf(one);
+  // No filter says which values have no name.
+  const filters = one.value === "(other)" ? null : narrowedLive(of, name, one.value);
   return html`<tr>
-    <th scope="row">${one.value === "(other)" ? one.value : html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${one.value}<//>`}
+    <th scope="row">${filters ? html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${one.value}<//>` : one.value}
+      ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
-    <td>${cells.viewers}</td><td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td><td>${cells.bitrate}</td>
-    <td>${countText(one.failures)}</td>
+    <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
+    <td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td>
+    <td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
+    <td><${Behind} figure=${{ isCount: true, flag: "playback_failed" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
   </tr>`;
+}
+
+/** A figure that leads to its views. @param {{figure: {isCount: boolean, flag?: string}, filters: string[] | null, children?: any}} props - Null: no filter says which they are. */
+const Behind = ({ figure, filters, children }) => (filters ? html`<${Link} to=${viewsBehind(figure, filters)} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${children}<//>` : children);
+
+/** Leads to the screen of one title. Live figures have its name alone, so its id is asked for; several titles of that name are listed. @param {{value: string}} props */
+function TitleLink({ value }) {
+  const isAsking = useSignal(false);
+  const list = { screen: "titles", filters: narrowedLive(place.value.filters, "video_title", value), more: {} };
+  const open = async (/** @type {MouseEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    const from = place.value;
+    isAsking.value = true;
+    const found = await fetchJson(addressFor("/v1/titles", { ...from, filters: list.filters }, { limit: 2 })).catch(() => null);
+    isAsking.value = false;
+    // Who has gone elsewhere meanwhile stays there.
+    if (place.value === from) go(found?.titles.length === 1 ? { screen: "titles", more: { video: found.titles[0].video_id } } : list);
+  };
+  return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${value}: audience and quality</span><//>`;
 }
 
 /** @param {{picture: any}} props */
@@ -241,8 +268,9 @@ function Customers({ picture }) {
           const cells = cellsOf(one.now);
           return html`<tr key=${one.customer}>
             <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
-            <td>${cells.viewers}</td><td>${cells.rebuffering}</td><td>${cells.bitrate}</td>
-            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)}</td><td>${countText(one.totals.exits_before_start)}</td>
+            <td><${Link} to=${{ ...viewsBehind({ isCount: false }, []), customer: one.customer }} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
+            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
+            <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
             <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`}>limits</a></td>
           </tr>`;
         })}</tbody>

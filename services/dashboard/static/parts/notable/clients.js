@@ -2,7 +2,7 @@
 // Where a percentile of start-up times holds several clients, whose clocks begin at different moments: says so, and shows each alone.
 
 import { countText, NONE, valueText } from "../../core/words/format.js";
-import { isShown } from "../../core/figures.js";
+import { hiddenText, isShown } from "../../core/figures.js";
 import { useQuestion } from "../data/asking.js";
 import { html } from "../html.js";
 import { metricOf } from "../data/known.js";
@@ -24,7 +24,7 @@ export function MixedClients({ metrics, within }) {
   return html`<div class="notice" id="mixed-clients" role="status">
     <p>Start-up times of ${groups.length} clients are in this figure, and their clocks begin at different moments. Each alone:</p>
     <ul>${groups.map((/** @type {any} */ one) => html`<li key=${one.labels[0]}><${Link} to=${narrowTo("source", one.key[0])}>${one.labels[0]}<//>
-      ${own.map((name) => html` · ${metricOf(name).title} <b>${isShown(name, one.metrics[name]) ? valueText(metricOf(name).unit, one.metrics[name].value) : NONE}</b> <span class="note">n ${countText(one.metrics[name].n)}</span>`)}
+      ${own.map((name) => html` · ${metricOf(name).title} ${isShown(name, one.metrics[name]) ? html`<b>${valueText(metricOf(name).unit, one.metrics[name].value)}</b>` : hiddenText(name, one.metrics[name]) || NONE} <span class="note">n ${countText(one.metrics[name].n)}</span>`)}
     </li>`)}</ul>
   </div>`;
 }

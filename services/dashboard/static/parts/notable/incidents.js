@@ -1,8 +1,8 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, figureText, openFirst, sliceText } from "../../core/alerts.js";
-import { ageText } from "../../core/words/format.js";
+import { allOf, figureText, metricOf, openFirst, sliceText } from "../../core/alerts.js";
+import { ageText, countText } from "../../core/words/format.js";
 import { HOUR_MS } from "../../core/place/ranges.js";
 import { now_ms, useFetched } from "../data/asking.js";
 import { html } from "../html.js";
@@ -33,7 +33,7 @@ function One({ one }) {
   const state = one.closed_ms ? `ended ${ageText(now_ms.value - one.closed_ms)} ago` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
   return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
     <${Link} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
-    ${worst && html` ${figureText(event.metric, worst.value)}, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    ${worst && html` ${figureText(event.metric, worst.value)}${metricOf(event.metric).unit !== "count" && html` <span class="note">n ${countText(worst.of)}</span>`}, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
     <span class="note"> ${one.customer} · ${state}</span>
   </li>`;
 }

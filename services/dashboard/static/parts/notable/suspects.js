@@ -38,7 +38,7 @@ function Table({ data }) {
   const hasUsual = data.against === "usual";
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
-      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
+      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
       <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} metric=${data.metric} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
       ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note">The day before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
     </table>
