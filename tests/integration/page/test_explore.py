@@ -192,7 +192,7 @@ def test_each_line_of_a_breakdown_has_the_range_before_beside_it(seen: Seen, loo
     # Each small chart has both as well, and the zone stands once above them.
     page.get_by_role("button", name="Small multiples").click()
     expect(page.locator("#multiples-note")).to_have_text(
-        f"Times are of {ZONE}. Dashed lines are of the range before", timeout=SOON_MS
+        f"Times are of {ZONE}. Dashed lines are of the range that is compared with", timeout=SOON_MS
     )
     small = page.locator("#multiples article", has=page.get_by_role("link", name="fastly"))
     small.locator(".plot").focus()

@@ -111,7 +111,7 @@ function Multiples({ metric, by, compare }) {
     if (!lines.length) return html`<p class="empty">No view in this range.</p>`;
     // A line of earlier is drawn with its own, in its colour.
     const drawn = lines.filter((line) => line.beside === undefined).map((line, at) => ({ line, earlier: lines.filter((one) => one.beside === at).map((one) => ({ ...one, beside: 0 })) }));
-    return html`<p class="note" id="multiples-note">Times are of ${place.value.tz}${compare && ". Dashed lines are of the range before"}</p>
+    return html`<p class="note" id="multiples-note">Times are of ${place.value.tz}${compare && ". Dashed lines are of the range that is compared with"}</p>
     <div class="multiples" id="multiples">${drawn.map(({ line, earlier }) => html`<article class="card" key=${line.title}>
       <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
       <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} zoom=${zoom} top=${top} isSmall />
@@ -208,7 +208,7 @@ function Distributed({ data, before }) {
   const quantile = (/** @type {any} */ one, /** @type {string} */ name) => (one.n >= quantileMin(name) ? valueText("ms", one.quantiles[name]) : NONE);
   return html`<p class="note">n ${countText(data.n)}${before && `, before ${countText(before.n)}`} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
     <ul class="quantiles">${ranks.map(([name]) => html`<li><b>${quantile(data, name)}</b> <span class="note">${name}${before && `, before ${quantile(before, name)}`}</span></li>`)}</ul>
-    ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range before.</p>`}
+    ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range that is compared with.</p>`}
     <div class="scroll plain" tabindex="0" role="region" aria-label="Views by value"><table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
       <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
         <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
