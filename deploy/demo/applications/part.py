@@ -1,6 +1,7 @@
 """A part of the demo, and the services that it uses. A part belongs to one application: its slot, its input, its truth."""
 
 import http.client
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from shared.settings import Settings
 
 #: For one request, seconds: nothing it asks for takes a tenth of it on a machine that does little else.
 _REQUEST_SECONDS_MAX: Final = 30.0
+#: A collector that is busy, or has taken as much as it may in this second, stores nothing and says so.
+_AGAIN: Final = frozenset({http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.SERVICE_UNAVAILABLE})
+_ATTEMPTS_MAX: Final = 30
 
 
 class Refused(RuntimeError):
@@ -41,12 +45,18 @@ class Running:
     until: Callable[[Callable[[], bool]], bool]
     #: Prints a line of output.
     say: Callable[[str], None]
+    #: Before a request that was not stored is sent again.
+    again_seconds: float = 1.0
 
     def post(self, path: str, body: bytes, content_type: str = "application/json") -> None:
-        """Posts to the collector. Raises `Refused` for any answer but 2xx, and `OSError`."""
-        status, answer = self._ask(self.collector_url, "POST", path, body, {"Content-Type": content_type})
-        if status // 100 != 2:
-            raise Refused(f"POST {path}: {status} {answer[:500]!r}")
+        """Posts to the collector, again where it asks for that. Raises `Refused` for any other answer but 2xx, and `OSError`."""
+        for attempt in range(_ATTEMPTS_MAX):
+            status, answer = self._ask(self.collector_url, "POST", path, body, {"Content-Type": content_type})
+            if status // 100 == 2:
+                return
+            if status not in _AGAIN or attempt == _ATTEMPTS_MAX - 1:
+                raise Refused(f"POST {path}: {status} {answer[:500]!r}")
+            time.sleep(self.again_seconds)
 
     def look(self, path: str) -> Any:
         """The answer of the part's slot; None if it has nothing, or cannot answer yet."""

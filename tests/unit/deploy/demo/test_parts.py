@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deploy.demo.applications import catalogue
-from deploy.demo.applications.part import Part, Running
+from deploy.demo.applications.part import Part, Refused, Running
 from services.collector.intake.api_calls import api_calls
 from services.collector.intake.otlp import otlp
 from services.collector.intake.post import Rules
@@ -163,3 +163,30 @@ def test_parts_are_chosen_by_name() -> None:
         catalogue.NoSuchPart, match=r"nothing: the applications are all, or some of traces, api_schemas"
     ):
         catalogue.named("traces,nothing")
+
+
+@dataclasses.dataclass(frozen=True)
+class Answered(Running):
+    """A collector that gives these answers."""
+
+    statuses: list[int] = dataclasses.field(default_factory=list)
+
+    def _ask(self, url: str, method: str, path: str, body: bytes | None, headers: Any) -> tuple[int, bytes]:
+        return self.statuses.pop(0), b"why"
+
+
+def answered(*statuses: int) -> Answered:
+    unused: Any = None
+    return Answered(*[unused] * 9, again_seconds=0.0, statuses=list(statuses))
+
+
+def test_what_a_busy_collector_did_not_store_is_sent_again() -> None:
+    busy = answered(429, 503, 202)
+    busy.post("/v1/api-calls", b"{}")
+    assert busy.statuses == []
+
+    refusing = answered(429, 400, 202)
+    with pytest.raises(Refused, match="400 b'why'"):
+        refusing.post("/v1/api-calls", b"{}")
+    with pytest.raises(Refused, match="503"):
+        answered(*[503] * 100).post("/v1/api-calls", b"{}")
