@@ -292,8 +292,9 @@ def test_every_live_figure_has_its_n_and_leads_to_the_views_behind_it(
     assert started == failed // 4 * 5 > 0
 
     def lists_the_views(**fields: Any) -> None:
-        views = within(looked, seen.range("/v1/views"), customer_id="acme", **fields)
+        expect(page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
         bounds = seen.range("/v1/views")
+        views = within(looked, bounds, customer_id="acme", **fields)
         assert bounds[1] - bounds[0] == pytest.approx(HOUR_MS, abs=60_000)
         expect(page.locator("#views tbody tr")).to_have_count(min(50, len(views)), timeout=ONE_LOOK_MS)
         assert views
