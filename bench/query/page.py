@@ -130,7 +130,6 @@ def screens(person: Person, number: int) -> None:
     """The other screens, by their links."""
     person.open(f"explore?range=24h&customer={_CUSTOMERS[number % 5]}")
     person.does("screen Titles", "nav a[href*='titles']", "click")
-    person.does("title opened", "#titles tbody th a", "click")
     person.does("screen Errors", "nav a[href*='errors']", "click")
     person.does("errors: new since a release", "#since", "choose", f"2026-01-30T{12 + number:02}:00")
     person.does("screen Now", "nav a[href^='/?']", "click")

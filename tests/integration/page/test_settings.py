@@ -50,7 +50,8 @@ def test_an_owner_invites_somebody_and_makes_a_token_and_an_environment_with_a_k
     expect(entries.first).to_be_visible(timeout=SOON_MS)
     noted = [tuple(row.locator("td").all_inner_texts()) for row in entries.all()]
     made = [(who, what, of) for who, _, what, of in noted if who == OWNER and what.startswith(("invited", "made"))]
-    assert made == [
+    # The newest: this owner has made other things in other tests.
+    assert made[:4] == [
         (OWNER, "made key", key),
         (OWNER, "made customer", environment),
         (OWNER, "made token", "reports"),

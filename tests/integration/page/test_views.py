@@ -109,7 +109,7 @@ def test_a_view_leads_to_the_recording_of_its_session_and_back(seen: Seen) -> No
     page.locator("#recording").click()
     page.wait_for_url(re.compile("/replay"), timeout=SOON_MS)
     # Nobody has the payloads here, and the page says so.
-    expect(page.locator("#status")).to_contain_text("does not answer for this session", timeout=SOON_MS)
+    expect(page.locator("#status")).to_contain_text("The recording cannot be looked up now", timeout=SOON_MS)
     asked = seen.asked["/v1/recordings"]
     assert (asked["customer"], asked["session"]) == (["acme"], [SESSION])
     page.get_by_role("link", name="Back to the view").click()
