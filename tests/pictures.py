@@ -94,6 +94,9 @@ def _take(page: Page, looked: Looked, screen: str, to: Path) -> None:
         # What was counted while the page came is old by now on a busy machine.
         watch_now(looked.installation)
         expect(page.locator("#status")).to_have_attribute("data-level", "good", timeout=_ENDS_MS_MAX)
+        # The map comes when its place is seen.
+        page.locator(".map-place").scroll_into_view_if_needed(timeout=_ENDS_MS_MAX)
+        expect(page.locator("#map")).to_be_visible(timeout=_ENDS_MS_MAX)
     expect(page.locator(".skeleton")).to_have_count(0, timeout=_ENDS_MS_MAX)
     expect(page.locator(".plot:not(:has(canvas))")).to_have_count(0, timeout=_ENDS_MS_MAX)
     page.screenshot(path=to, full_page=True)
