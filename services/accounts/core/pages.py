@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 500
 _CURSOR_CHARS_MAX: Final = 500
+#: Of µs since 1970, for the next three centuries.
+_TIME_DIGITS_MAX: Final = 16
 
 T = TypeVar("T")
 
@@ -32,6 +34,21 @@ def key_of(cursor: str) -> str:
     if "\0" in key:
         raise CursorWrong("cursor is the `next` of the page before")
     return key
+
+
+def timed_key(time: int, row_id: str) -> str:
+    """The key of a row in a list by time and id. Of equal times none is lost between two pages."""
+    return f"{time} {row_id}"
+
+
+def place_of(cursor: str) -> tuple[int, str] | None:
+    """Time and id of the row after which a page of such a list begins; None for the first page. Raises `CursorWrong`."""
+    if not cursor:
+        return None
+    time, _, row_id = key_of(cursor).partition(" ")
+    if not (time.isascii() and time.isdigit() and len(time) <= _TIME_DIGITS_MAX):
+        raise CursorWrong("cursor is the `next` of the page before")
+    return int(time), row_id
 
 
 def cut(rows: Sequence[T], rows_max: int, key: Callable[[T], str]) -> tuple[list[T], str | None]:

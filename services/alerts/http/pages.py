@@ -15,23 +15,18 @@ Place = tuple[datetime, str]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: As Postgres keeps times.
 _UNIT: Final = timedelta(microseconds=1)
-_DIGITS_MAX: Final = 16
 
 T = TypeVar("T")
 
 
 def place_of(cursor: str) -> Place | None:
     """The place that a cursor names; None without one. Raises `Refused`."""
-    if not cursor:
-        return None
     try:
-        time, _, row_id = pages.key_of(cursor).partition(" ")
-        if not (time.isascii() and time.isdigit() and len(time) <= _DIGITS_MAX):
-            raise CursorWrong
+        place = pages.place_of(cursor)
     except CursorWrong:
         fault = Fault("`next` of the page before", parameter="cursor")
         raise Refused(Problem(400, "A parameter is wrong", "parameter", errors=[fault])) from None
-    return _EPOCH + int(time) * _UNIT, row_id
+    return None if place is None else (_EPOCH + place[0] * _UNIT, place[1])
 
 
 def cut(rows: Sequence[T], rows_max: int, place: Callable[[T], Place]) -> tuple[list[T], str | None]:
@@ -39,6 +34,6 @@ def cut(rows: Sequence[T], rows_max: int, place: Callable[[T], Place]) -> tuple[
 
     def key(row: T) -> str:
         at, row_id = place(row)
-        return f"{(at - _EPOCH) // _UNIT} {row_id}"
+        return pages.timed_key((at - _EPOCH) // _UNIT, row_id)
 
     return pages.cut(rows, rows_max, key)

@@ -24,15 +24,12 @@ from confluent_kafka import Producer
 from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
-from deploy.local.postgres import Postgres
 from services.accounts.core.customer_scope import EVERYTHING
-from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody
 from services.alerts.core.trial import Tried
 from services.alerts.http.bodies import NewReceiver
 from services.alerts.service import Alerting, NotThere, ReceiverWrong
-from services.alerts.store import schema
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent
@@ -97,14 +94,6 @@ def mailbox() -> Iterator[tuple[Mailbox, int]]:
 def receiver() -> Iterator[Receiver]:
     with receiving(lambda _id, before: 503 if before < 1 else 204) as found:
         yield found
-
-
-@pytest.fixture
-def dsn(postgres: Postgres) -> str:
-    made = postgres.create_database(f"alerts_{uuid4().hex}")
-    accounts_schema.migrate(made)
-    schema.migrate(made)
-    return made
 
 
 async def rules_and_receivers(made: Alerting, actor: Actor, hook: str) -> list[str]:

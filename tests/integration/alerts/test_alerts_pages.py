@@ -3,15 +3,11 @@
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
-from uuid import uuid4
 
 import msgspec
 import psycopg
 import pytest
 
-from deploy.local.postgres import Postgres
-from services.accounts.store import schema as accounts_schema
-from services.alerts.store import schema
 from tests.integration.alerts.alerting import T0, page
 from tests.integration.collector.collecting import SECONDS_MAX
 from tests.unit.alerts.events import event
@@ -39,14 +35,6 @@ _DELIVERIES = """
            CASE WHEN number %% 2 = 0 THEN 'dead' ELSE 'delivered' END
     FROM generate_series(1, %(rows)s) AS number
 """
-
-
-@pytest.fixture
-def dsn(postgres: Postgres) -> str:
-    made = postgres.create_database(f"alerts_{uuid4().hex}")
-    accounts_schema.migrate(made)
-    schema.migrate(made)
-    return made
 
 
 def fill(dsn: str) -> None:

@@ -11,19 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from deploy.local.postgres import Postgres
 from services.accounts.core.customer_scope import EVERYTHING
-from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody
 from services.alerts.service import Alerting
-from services.alerts.store import schema
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, Topic
 from tests.integration.alerts.alerting import alerting, asked
 from tests.integration.alerts.notifying import notifications
@@ -53,14 +49,6 @@ RULE = RuleBody(
 @pytest.fixture(scope="module")
 def broker_topics() -> Iterable[Topic]:
     return (*OF_COLLECTOR, ALERT_RULES, LIVE, ALERT_EVENTS, ALERTS_CHANGELOG, PRESENCE)
-
-
-@pytest.fixture
-def dsn(postgres: Postgres) -> str:
-    made = postgres.create_database(f"alerts_{uuid4().hex}")
-    accounts_schema.migrate(made)
-    schema.migrate(made)
-    return made
 
 
 def body(release: str, *, is_broken: bool) -> bytes:

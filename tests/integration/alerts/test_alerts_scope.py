@@ -5,20 +5,17 @@ from functools import partial
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-from uuid import uuid4
 
 import msgspec
 import pytest
 
-from deploy.local.postgres import Postgres
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
-from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
 from services.accounts.store.tenants import organisations
 from services.alerts.core.rules import RuleBody, RuleWrong
 from services.alerts.http.operations import OPERATIONS
 from services.alerts.service import Alerting
-from services.alerts.store import deliveries, incidents, schema
+from services.alerts.store import deliveries, incidents
 from services.rim.database.pool import Postgres as Pool
 from tests.integration.alerts.alerting import T0, alerting, asked, bad_minutes, page
 from tests.integration.collector.collecting import SECONDS_MAX
@@ -43,14 +40,6 @@ BODIES: dict[str, Any] = {
 QUERIES: Final = {"alerts-rules-suggested": "?customer=acme"}
 
 ROOM: Final = deliveries.Room(10, 10, 10, [], [])
-
-
-@pytest.fixture
-def dsn(postgres: Postgres) -> str:
-    made = postgres.create_database(f"alerts_{uuid4().hex}")
-    accounts_schema.migrate(made)
-    schema.migrate(made)
-    return made
 
 
 def answers_of_every_route(url: str, bearer: str, ids: dict[str, str]) -> dict[str, tuple[int, str]]:

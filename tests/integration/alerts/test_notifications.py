@@ -16,9 +16,6 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from deploy.local.postgres import Postgres
-from services.accounts.store import schema as accounts_schema
-from services.alerts.store import schema
 from services.notifications import senders
 from services.notifications.senders import Senders
 from services.notifications.sending import Sending
@@ -30,14 +27,6 @@ from tests.unit.alerts.events import event
 from tests.unit.webhooks.receiver import SECRET
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def dsn(postgres: Postgres) -> str:
-    made = postgres.create_database(f"sending_{uuid4().hex}")
-    accounts_schema.migrate(made)
-    schema.migrate(made)
-    return made
 
 
 class Box:

@@ -47,6 +47,7 @@ def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, look
 
 
 def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
+    page_alerts.land_minutes(looked.installation.postgres.dsn, looked.now_ms)
     seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
     page = seen.page
     page.get_by_text("New receiver").click(timeout=SOON_MS)

@@ -43,7 +43,7 @@ def _bad_request(fault: Fault) -> RequestRefused:
 
 
 def expect_parameters(request: Request, *known: str) -> None:
-    """Refuses a parameter that is none of these."""
+    """Refuses any other parameter."""
     for name in request.query:
         if name not in known:
             raise _bad_request(Fault("is not known here", parameter=name[:100]))

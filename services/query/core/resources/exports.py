@@ -144,25 +144,18 @@ def wanted(of: Of, parameters: dict[str, str], admit: Admit, now_ms: int, *, day
 def page_of(asked: AskedExports, jobs: Sequence[Job]) -> ExportList:
     """A page of these jobs, the newest first, of equal times by id; raises `Wrong`."""
     newest = sorted(jobs, key=_place, reverse=True)
-    if asked.cursor:
-        place = _place_of(asked.cursor)
+    try:
+        place = pages.place_of(asked.cursor)
+    except CursorWrong:
+        raise wrong("cursor", "`next` of the page before") from None
+    if place is not None:
         newest = [job for job in newest if _place(job) < place]
-    listed, after = pages.cut(newest, asked.limit, lambda job: f"{job.created_ms} {job.id}")
+    listed, after = pages.cut(newest, asked.limit, lambda job: pages.timed_key(*_place(job)))
     return ExportList([job.shown for job in listed], after)
 
 
 def _place(job: Job) -> tuple[int, str]:
     return job.created_ms, job.id
-
-
-def _place_of(cursor: str) -> tuple[int, str]:
-    try:
-        time, _, job_id = pages.key_of(cursor).partition(" ")
-    except CursorWrong:
-        time = ""
-    if not (time.isascii() and time.isdigit()):
-        raise wrong("cursor", "`next` of the page before")
-    return int(time), job_id
 
 
 def may_see(scope: CustomerScope, whose: Customers) -> bool:

@@ -109,11 +109,9 @@ def _column(number: int) -> str:
 
 
 def _figures(
-    found: str,
-    parameters: Sequence[Any],
-    cohorts: Sequence[Filter],
-    expression: Callable[[Dimension], str],
+    found: str, parameters: Sequence[Any], cohorts: Sequence[Filter], expression: Callable[[Dimension], str]
 ) -> Statement:
+    """The same over any query; `expression` names a dimension's value in it."""
     bits, values = ["0"], []
     for number, one in enumerate(cohorts):
         condition, of_condition = filters.sql_of(one, expression)
