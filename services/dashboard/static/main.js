@@ -13,25 +13,29 @@ import { Account, session } from "./parts/data/session.js";
 
 /** Modules of screens that have come. @type {Map<string, Function>} */
 const loaded = new Map();
+/** How many have come: the page is drawn again then. */
+const drawn = signal(0);
 const problem = signal("");
+
+/** Loads the module of a screen, if it is not there. @param {string} name */
+async function load(name) {
+  const screen = screenOf(name);
+  if (!screen || loaded.has(name)) return;
+  try {
+    loaded.set(name, (await screen.load()).default);
+    problem.value = "";
+    drawn.value += 1;
+  } catch {
+    problem.value = "The dashboard's server does not answer. Load the page again.";
+  }
+}
 
 function Page() {
   const name = place.value.screen;
   const screen = screenOf(name);
-  const drawn = useSignal(0);
   useEffect(() => {
     document.title = screen ? `${screen.title} · Playhead` : "Playhead";
-    if (!screen || loaded.has(name)) return;
-    screen.load().then(
-      (module) => {
-        loaded.set(name, module.default);
-        problem.value = "";
-        drawn.value += 1;
-      },
-      () => {
-        problem.value = "The dashboard's server does not answer. Load the page again.";
-      },
-    );
+    load(name);
   }, [name]);
   useEffect(() => {
     // On a phone the screens are a row that scrolls.
@@ -72,6 +76,8 @@ function CopyLink() {
   return html`<button type="button" class="copy" onClick=${copy}>${isCopied.value ? "Copied" : "Copy link"}</button>`;
 }
 
+// The document names the first screen's modules, so they come with this one: the page is drawn once.
+await load(place.value.screen);
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 root.replaceChildren();
 render(html`<${Page} />`, root);

@@ -177,11 +177,11 @@ function Fact({ name, figure, before }) {
   const { unit, title } = metricOf(name);
   const shown = isShown(name, figure) ? valueText(unit, figure.value) : NONE;
   const was = before && isShown(name, before) ? valueText(unit, before.value) : hiddenText(name, before) || NONE;
-  const ofBefore = before ? `, n ${countText(before.n)}` : "";
+  const ofBefore = before?.n === 0 ? "no views in the hour before" : `hour before ${was}${before ? `, n ${countText(before.n)}` : ""}`;
   return html`<li>
     <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//> <${MetricMeaning} name=${name} /></span>
     <b class=${classOf(name, figure)}>${shown}</b>${hiddenText(name, figure) && html`<span class="note">${hiddenText(name, figure)}</span>`}
-    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}${ofBefore}</span>
+    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · ${ofBefore}</span>
   </li>`;
 }
 

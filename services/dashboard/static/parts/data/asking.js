@@ -2,7 +2,7 @@
 // Questions to the API: each ends, with its answer or with what is wrong; the last answer of a question is kept, with its age.
 
 import { signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { ageText } from "../../core/words/format.js";
 import { problemOf } from "../../core/words/problems.js";
 import { comparedFrom, resolved } from "../../core/place/ranges.js";
@@ -135,7 +135,8 @@ export function useQuestion(path, place, params, every_ms = 0) {
 export function useFetched(key, addressOf, every_ms = 0, version = 0) {
   /** @type {import("@preact/signals").Signal<Answer & {key: string | null}>} */
   const state = useSignal(begun(key, addressOf));
-  useEffect(() => {
+  // Before the skeleton is painted: a question need not wait for a frame.
+  useLayoutEffect(() => {
     if (key === null) return undefined;
     const stop = new AbortController();
     let timer = 0;

@@ -2,7 +2,7 @@
 // The live stream: the newest picture of a customer or of one slice, and how fresh it is.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { SILENT_MS, statusOf } from "../../core/live.js";
 import { fetchJson, now_ms } from "./asking.js";
 import { html } from "../html.js";
@@ -18,7 +18,7 @@ const RECONNECT_MS = 3 * SILENT_MS;
 export function useLive(customer, slice) {
   const state = useSignal({ picture: /** @type {any} */ (null), isListening: true, isUnconfirmed: false, heard_at: Date.now(), ahead_ms: 0, key: "", refused: "" });
   const key = JSON.stringify([customer, slice]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     /** @type {EventSource} */
     let stream;
     let timer = 0;
