@@ -9,6 +9,7 @@ from services.accounts.http.access import METRICS, Routing
 from services.query.core.answer import Answer, Breakdown, Distribution, Overall, Timeseries
 from services.query.core.dimensions import DIMENSIONS
 from services.query.core.metrics import METRICS as ALL_METRICS
+from services.query.core.metrics import Metric
 from services.query.core.question import (
     AnyAsked,
     Asked,
@@ -19,6 +20,7 @@ from services.query.core.question import (
     parsed,
     understood,
 )
+from services.query.core.suspects.measured import AskedWith, asked_with
 from services.query.http.desk import Desk, Handler, sent
 from services.rim.http.openapi import GUARDED, Operation
 
@@ -32,7 +34,7 @@ class Answers(Protocol):
 
 
 class MetricInfo(msgspec.Struct, frozen=True):
-    """A metric that can be asked for; `worse`: in which direction it is worse for viewers."""
+    """A metric that can be asked for; `worse`: in which direction it is worse for viewers; `suspects`: null where there are none of it."""
 
     name: str
     title: str
@@ -40,6 +42,7 @@ class MetricInfo(msgspec.Struct, frozen=True):
     kind: str
     formula: str
     worse: str | None
+    suspects: AskedWith | None
 
 
 class DimensionInfo(msgspec.Struct, frozen=True):
@@ -123,9 +126,11 @@ def _listed(what: msgspec.Struct) -> Handler:
 
 
 def _metrics() -> MetricList:
-    return MetricList(
-        [MetricInfo(one.name, one.title, one.unit, one.kind, one.formula, one.worse) for one in ALL_METRICS.values()]
-    )
+    return MetricList([_described(one) for one in ALL_METRICS.values()])
+
+
+def _described(one: Metric) -> MetricInfo:
+    return MetricInfo(one.name, one.title, one.unit, one.kind, one.formula, one.worse, asked_with(one))
 
 
 def _dimensions() -> DimensionList:

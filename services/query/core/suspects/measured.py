@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from services.query.core.metrics import MEASURED as FIELDS
 from services.query.core.metrics import METRICS, PARTS, Metric, Unit
 from services.query.core.question import Question
@@ -70,6 +72,25 @@ OF_METRICS: Final[Mapping[str, Measured]] = {
 def read_with(measured: Measured) -> tuple[Measured, ...]:
     """The metrics that are read where one of them is asked for: somebody who looks at one looks at others too."""
     return tuple(OF_METRICS.values()) if measured.name in OF_METRICS else (measured,)
+
+
+class AskedWith(msgspec.Struct, frozen=True):
+    """How `/v1/suspects` is asked for a metric: by which `metric`, and the parameter that says from where on a value is bad, if any."""
+
+    metric: str
+    threshold: str | None
+
+
+def asked_with(metric: Metric) -> AskedWith | None:
+    """How a question for suspects names this metric; None: it cannot be asked for.
+
+    A percentile is asked for by its field: it is worse where more views are above a threshold.
+    """
+    if metric.name in OF_METRICS:
+        return AskedWith(metric.name, None)
+    if metric.field is not None and metric.worse == "higher":
+        return AskedWith(metric.field, "above_ms")
+    return None
 
 
 def above(field: str, above_ms: int) -> Measured:

@@ -5,10 +5,10 @@ import pytest
 
 from services.query.core.calendar import DAY_MS, HOUR_MS, Range
 from services.query.core.customers import Customers
-from services.query.core.metrics import MEASURED
+from services.query.core.metrics import MEASURED, METRICS, Metric
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
-from services.query.core.suspects.measured import OF_METRICS
+from services.query.core.suspects.measured import OF_METRICS, AskedWith, asked_with
 from services.query.core.suspects.question import DIMENSIONS, AskedSuspects, SuspectsQuestion, understood
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
@@ -77,6 +77,27 @@ def test_any_ratio_that_is_worse_when_higher_and_any_measured_value_can_be_asked
 
     assert found.measured.name == name
     assert found.measured.parameters == ((2_500,) if name in MEASURED else ())
+
+
+# Two sums have the names of fields, and those can be asked for.
+@pytest.mark.parametrize(
+    "metric", [one for one in METRICS.values() if one.name not in MEASURED], ids=lambda one: one.name
+)
+def test_the_catalogue_says_how_each_metric_is_asked_for(metric: Metric) -> None:
+    named = asked_with(metric)
+    if named is None:
+        with pytest.raises(Wrong):
+            question(metric=metric.name)
+        return
+    given = {} if named.threshold is None else {named.threshold: "2500"}
+    assert question(metric=named.metric, **given).measured.name in {metric.name, metric.field}
+
+
+def test_shares_and_percentiles_that_are_worse_when_higher_can_be_asked_for() -> None:
+    assert asked_with(METRICS["rebuffer_fraction"]) == AskedWith("rebuffer_fraction", None)
+    assert asked_with(METRICS["startup_ms_p95"]) == AskedWith("startup_ms", "above_ms")
+    for name in ("views", "playback_failures", "view_watch_ms_p50"):
+        assert asked_with(METRICS[name]) is None, name
 
 
 @pytest.mark.parametrize(
