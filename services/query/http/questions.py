@@ -34,7 +34,10 @@ class Answers(Protocol):
 
 
 class MetricInfo(msgspec.Struct, frozen=True):
-    """A metric that can be asked for; `worse`: in which direction it is worse for viewers; `suspects`: null where there are none of it."""
+    """A metric that can be asked for.
+
+    `worse`: in which direction it is worse for viewers. `suspects`: how they are asked for; null: they cannot be.
+    """
 
     name: str
     title: str

@@ -32,6 +32,22 @@ export function linesOf(answer, metric, title) {
   return { times, lines };
 }
 
+/** What is drawn around a single time that no range is known of, to either side, s. */
+const AROUND_S = 1_800;
+
+/**
+ * What the axis of times reaches over, from and to, in seconds. A single time has no stretch of its own: it is drawn within the range that was asked for.
+ * @param {number[]} times - In seconds.
+ * @param {{from_ms: number, to_ms: number} | undefined} range
+ * @returns {[number, number] | null} Null without a time.
+ */
+export function axisOf(times, range) {
+  if (!times.length) return null;
+  const [first, last] = [times[0], times[times.length - 1]];
+  if (last > first) return [first, last];
+  return range ? [Math.min(first, range.from_ms / 1_000), Math.max(first, range.to_ms / 1_000)] : [first - AROUND_S, first + AROUND_S];
+}
+
 /** @typedef {{from_value: number, to_value: number, n: number}} Bin */
 
 /**

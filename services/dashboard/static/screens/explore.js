@@ -5,11 +5,12 @@ import { ruleMetricOf } from "../core/alerts.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, valueText } from "../core/words/format.js";
 import { isShown, quantileMin, viewsMin } from "../core/figures.js";
-import { comparedFrom, rangeText, resolved } from "../core/place/ranges.js";
+import { comparedRange, rangeText } from "../core/place/ranges.js";
 import { binsBeside, linesOf, topOf } from "../core/series.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
+import { WhoIsBehind } from "../parts/notable/who_is_behind.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls, narrowTo } from "../parts/narrowing/controls.js";
 import { BreakdownSelect } from "../parts/narrowing/dimension_select.js";
@@ -31,6 +32,7 @@ export default function Explore() {
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
   const compare = more.compare ?? "";
+  const overall = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);
   return html`
     <${Controls} />
     <div class="controls" role="region" aria-label="What is shown">
@@ -43,7 +45,8 @@ export default function Explore() {
     </div>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>
-      <${Overall} metric=${metric} compare=${compare} />
+      <${Overall} found=${overall} metric=${metric} />
+      <${WhoIsBehind} metric=${metric} compare=${compare} figure=${overall.data?.metrics[metric]} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
       ${as === "line" && second && html`<p class="note">The lines are by ${titleOf(by)} alone; the table below has both.</p>`}
@@ -70,9 +73,8 @@ function Forms({ as }) {
   </span>`;
 }
 
-/** The figure of the whole range, and of the one that it is compared with. @param {{metric: string, compare: string}} props */
-function Overall({ metric, compare }) {
-  const found = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);
+/** The figure of the whole range, and of the one that it is compared with. @param {{found: import("../parts/data/asking.js").Answer, metric: string}} props */
+function Overall({ found, metric }) {
   const { unit } = metricOf(metric);
   return html`<${Answered} of=${found} height=${48} draw=${(/** @type {any} */ data) => {
     const figure = data.metrics[metric];
@@ -95,7 +97,7 @@ function Lines({ metric, by, compare }) {
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, capital(title));
     if (!lines.length || lines.every((line) => line.counts.every((n) => n === 0))) return html`<p class="empty">No view in this range.</p>`;
-    return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)}
+    return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)} range=${data.about.range}
       zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />`;
   }} />`;
 }
@@ -114,7 +116,7 @@ function Multiples({ metric, by, compare }) {
     return html`<p class="note" id="multiples-note">Times are of ${place.value.tz}${compare && ". Dashed lines are of the range that is compared with"}</p>
     <div class="multiples" id="multiples">${drawn.map(({ line, earlier }) => html`<article class="card" key=${line.title}>
       <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
-      <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} zoom=${zoom} top=${top} isSmall />
+      <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} range=${data.about.range} zoom=${zoom} top=${top} isSmall />
     </article>`)}</div>`;
   }} />`;
 }
@@ -189,10 +191,8 @@ function useEarlier(isAsked, of, compare) {
   const { customer, range, from, to, tz, filters } = place.value;
   const key = JSON.stringify(["/v1/distribution", customer, range, from, to, tz, filters, of, compare]);
   const address = () => {
-    const now = resolved(place.value, Date.now());
-    const length_ms = now ? now.to_ms - now.from_ms : 0;
-    const from_ms = compare === "previous" ? (now?.from_ms ?? 0) - length_ms : Number(comparedFrom(compare, place.value, Date.now()));
-    return addressFor("/v1/distribution", { ...place.value, range: "", from: String(from_ms), to: String(from_ms + length_ms) }, { of });
+    const earlier = comparedRange(compare, place.value, Date.now());
+    return addressFor("/v1/distribution", { ...place.value, range: "", from: String(earlier?.from_ms), to: String(earlier?.to_ms) }, { of });
   };
   return useFetched(isAsked ? key : null, address, 30_000);
 }

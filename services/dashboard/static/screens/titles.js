@@ -104,11 +104,11 @@ function Drawn({ data }) {
     <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")} · <${Link} to=${viewsOf(data.video_id)}>its views<//></p>
     <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
-    <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} />
+    <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
     <h3>Quality</h3>
     ${QUALITY.map((name) => {
       const { times: at, lines } = linesOf({ points: data.quality }, name, capital(metricOf(name).title));
-      return html`<${Chart} key=${name} times=${at} lines=${lines} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} />`;
+      return html`<${Chart} key=${name} times=${at} lines=${lines} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;
     })}
     <${Retention} of=${data.retention} />`;
 }

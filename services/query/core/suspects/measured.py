@@ -75,7 +75,7 @@ def read_with(measured: Measured) -> tuple[Measured, ...]:
 
 
 class AskedWith(msgspec.Struct, frozen=True):
-    """How `/v1/suspects` is asked for a metric: by which `metric`, and the parameter that says from where on a value is bad, if any."""
+    """How `/v1/suspects` is asked for a metric: its `metric`, and the parameter that says which values are bad, if any."""
 
     metric: str
     threshold: str | None

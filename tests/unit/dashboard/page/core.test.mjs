@@ -10,11 +10,10 @@ import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
-import { evidenceText, excessText } from "../../../../services/dashboard/static/core/suspects.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
-import { comparedFrom, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
+import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 import { endText, levelsOf, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
@@ -195,6 +194,16 @@ test("lines have gaps where too few views are, and the range before beside them"
     groups.lines.map(({ title, beside, values }) => [title, beside, values[0]]),
     [["a", undefined, 1], ["a, before", 0, null], ["b", undefined, 2], ["b, before", 1, 8], ["(unknown)", undefined, 3], ["(unknown), before", 2, 9]],
   );
+});
+
+test("a single time is drawn within the range that was asked for, and without one within an hour around it", () => {
+  const range = { from_ms: 600_000, to_ms: 7_200_000 };
+  assert.deepEqual(axisOf([3_600], range), [600, 7_200]);
+  // A bucket begins before a range that begins within it.
+  assert.deepEqual(axisOf([0], range), [0, 7_200]);
+  assert.deepEqual(axisOf([3_600], undefined), [1_800, 5_400]);
+  assert.deepEqual(axisOf([3_600, 7_200], { from_ms: 0, to_ms: 9e9 }), [3_600, 7_200]);
+  assert.equal(axisOf([], range), null);
 });
 
 test("bins of two distributions stand beside each other by their bounds", () => {
@@ -424,13 +433,4 @@ test("a bitrate holds until the next one, also where the client's clock was set 
   ]);
   assert.deepEqual(levelsOf({ events: [at(-500, 4e6)] }, 1_000), [{ from_ms: 0, to_ms: 1_000, bitrate_bps: 4e6 }]);
   assert.deepEqual(levelsOf({}, 1_000), []);
-});
-
-test("a suspect's excess says what there is more of, counted or in time", () => {
-  assert.equal(excessText("playback_failure_fraction", 59.4), "59 more failures than expected");
-  assert.equal(excessText("playback_failure_fraction", 1_234), "1,234 more failures than expected");
-  assert.equal(excessText("exit_before_start_fraction", 1.2), "1 more exit before start than expected");
-  assert.equal(excessText("rebuffer_fraction", 8_280_000), "2.3 h more rebuffering than expected");
-  assert.equal(excessText("another", 7), "7 more bad views than expected");
-  assert.deepEqual([evidenceText(3.06), evidenceText(41.4)], ["evidence 3.1", "evidence 41"]);
 });

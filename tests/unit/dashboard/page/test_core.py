@@ -16,6 +16,7 @@ SECONDS_MAX = 60
 def test_the_page_computes_what_its_own_tests_say() -> None:
     _run("core.test.mjs", {})
     _run("alerts.test.mjs", {})
+    _run("suspects.test.mjs", {})
 
 
 def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:

@@ -56,8 +56,13 @@ export function addressOf(place) {
   return `/${place.screen}?${found}`;
 }
 
+/** What is asked by a click, and of one picture alone: of these figures. */
+const BY_CLICK = ["suspects", "threshold"];
+const pictureOf = (/** @type {Place} */ { customer, range, from, to, tz, filters, more }) => JSON.stringify([customer, range, from, to, tz, filters, more.metrics, more.compare]);
+
 /**
  * The place after a change. Another screen keeps what all share, and its own parameters are those given.
+ * What was asked by a click does not follow to another picture, unless the change says it.
  * @param {Place} place
  * @param {Partial<Place>} change
  * @returns {Place}
@@ -65,9 +70,11 @@ export function addressOf(place) {
 export function changed(place, change) {
   const isOther = change.screen !== undefined && change.screen !== place.screen;
   const more = isOther ? { ...change.more } : { ...place.more, ...change.more };
-  const moved = { ...place, ...change, more };
-  if (change.range) return { ...moved, from: "", to: "" };
-  return change.from !== undefined && change.from !== "" ? { ...moved, range: "" } : moved;
+  const given = { ...place, ...change, more };
+  const moved = change.range ? { ...given, from: "", to: "" } : change.from ? { ...given, range: "" } : given;
+  if (isOther || pictureOf(moved) === pictureOf(place)) return moved;
+  const left = Object.entries(more).filter(([name]) => !BY_CLICK.includes(name) || change.more?.[name] !== undefined);
+  return { ...moved, more: Object.fromEntries(left) };
 }
 
 /**

@@ -62,6 +62,22 @@ export function comparedFrom(compare, place, now_ms) {
 }
 
 /**
+ * The range that a place's range is compared with, as long as it; null without one.
+ * @param {string} compare - As the address has it.
+ * @param {{range: string, from: string, to: string, tz: string}} place
+ * @param {number} now_ms
+ * @returns {{from_ms: number, to_ms: number} | null}
+ */
+export function comparedRange(compare, place, now_ms) {
+  const range = resolved(place, now_ms);
+  const given = comparedFrom(compare, place, now_ms);
+  if (!range || given === "") return null;
+  const length_ms = range.to_ms - range.from_ms;
+  const from_ms = given === "previous" ? range.from_ms - length_ms : Number(given);
+  return { from_ms, to_ms: from_ms + length_ms };
+}
+
+/**
  * A moment as the zone's clocks show it: 2026-11-24T20:13.
  * @param {number} at_ms
  * @param {string} tz

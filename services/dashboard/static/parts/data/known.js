@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 
-/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null}} Metric */
+/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null, suspects: import("../../core/suspects.js").AskedWith | null}} Metric */
 /** @typedef {{name: string, title: string, kind: string}} Dimension */
 
 /** @type {import("@preact/signals").Signal<Record<string, Metric>>} */
@@ -22,7 +22,7 @@ export const customs = signal({});
 export const titleOf = (name) => capital(dimensions.value[name]?.title ?? (name.startsWith("custom.") ? (customs.value[name] ?? name.slice("custom.".length)) : name));
 
 /** @param {string} name @returns {Metric} */
-export const metricOf = (name) => metrics.value[name] ?? { name, title: name, unit: "count", kind: "sum", formula: "", worse: null };
+export const metricOf = (name) => metrics.value[name] ?? { name, title: name, unit: "count", kind: "sum", formula: "", worse: null, suspects: null };
 
 /** @param {string} text */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -4,6 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { axisText, countText, valueText } from "../../core/words/format.js";
+import { axisOf } from "../../core/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 
@@ -38,13 +39,15 @@ const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
 
 /**
  * @param {{times: number[], lines: import("../../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
- *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean}} props - Times in seconds. `top`: the least that
- *   the scale reaches up to. Small: the figure under the pointer alone; the zone is said once beside all of them.
+ *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean,
+ *   range?: {from_ms: number, to_ms: number}}} props - Times in seconds. `top`: the least that the scale reaches up to. `range`: what was asked for. Small: the figure under the pointer alone; the zone is said once beside all of them.
  */
-export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false }) {
+export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false, range }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {Plot | null} */ (null));
   const at = useSignal(/** @type {number | null} */ (null));
+  const axis = useRef(axisOf(times, range));
+  axis.current = axisOf(times, range);
   const form = JSON.stringify([lines.map((line) => [line.title, line.beside]), unit, tz, title, height, Boolean(zoom), isDark.value, top, Boolean(library.value)]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
@@ -52,7 +55,7 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   useLayoutEffect(() => {
     const into = /** @type {HTMLElement} */ (box.current);
     if (!library.value) return undefined;
-    const made = new library.value(options(library.value, into, { lines, unit, tz, height, zoom, at, top }), data, into);
+    const made = new library.value(options(library.value, into, { lines, unit, tz, height, zoom, at, top, across: axis }), data, into);
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height }));
     watch.observe(into);
@@ -96,7 +99,7 @@ function Legend({ lines, unit, at, hasCounts }) {
 const alone = (values) => values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
 
 /** @param {typeof import("uplot")} uPlot @param {HTMLElement} into @param {any} what @returns {import("uplot").Options} */
-function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
+function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, across }) {
   const ink = style(into, "--soft");
   const grid = style(into, "--edge");
   const places = colours(lines);
@@ -109,7 +112,7 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top }) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), tz),
     legend: { show: false },
     cursor: { drag: { x: Boolean(zoom), y: false, setScale: false }, points: { size: 6 } },
-    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top) > 0 ? Math.max(high ?? 0, top) * 1.08 : 1] } },
+    scales: { x: { range: () => across.current ?? [null, null] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top) > 0 ? Math.max(high ?? 0, top) * 1.08 : 1] } },
     axes: [
       { ...axis, space: 74, values: (_, ticks, __, ___, step) => ticks.map((tick, at) => tickText(tick * 1_000, tz, step, at === 0)) },
       { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => axisText(unit, tick)) },

@@ -3,19 +3,21 @@
 
 import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
-import { countText, shareText, valueText } from "../../core/words/format.js";
+import { countText, valueText } from "../../core/words/format.js";
 import { Answered, useQuestion } from "../data/asking.js";
 import { Term } from "../glossary.js";
 import { html } from "../html.js";
 import { metricOf, titleOf } from "../data/known.js";
-import { Link, place } from "../place.js";
+import { Link } from "../place.js";
+
+/** @typedef {import("../../core/place/place.js").Place} Place */
 
 /** What is looked at without being asked: shares of views, and of their time. */
 export const SUSPECTED = ["rebuffer_fraction", "playback_failure_fraction", "exit_before_start_fraction"];
 
 /**
  * Those of each metric that has some; one line says that all others were searched, or are being.
- * @param {{within: import("../../core/place/place.js").Place, isDue: boolean}} props - `isDue`: what is asked for a figure comes before what explains it.
+ * @param {{within: Place, isDue: boolean}} props - `isDue`: what is asked for a figure comes before what explains it.
  */
 export function AllSuspects({ within, isDue }) {
   const all = SUSPECTED.map((metric) => useQuestion(isDue ? "/v1/suspects" : null, within, { metric, limit: 5 }, 30_000));
@@ -24,39 +26,45 @@ export function AllSuspects({ within, isDue }) {
   const clear = titles((at) => all[at].data?.suspects.length === 0);
   // What holds up one of them holds up all.
   const unanswered = all.find((found) => found.problem && !found.data);
+  const { range, from, to } = within;
   return html`<section aria-labelledby="suspects-title" id="suspected">
-    <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2></div>
+    <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2>
+      <p class="note"><${Link} id="ask-elsewhere" to=${{ screen: "explore", range, from, to, more: { metrics: SUSPECTED[0], suspects: "1" } }}>Of any metric and range<//></p></div>
     ${unanswered && html`<${Answered} of=${unanswered} draw=${() => null} />`}
-    ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Table} data=${data} />`} />`)}
+    ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Suspects} data=${data} suspects=${data.suspects} metric=${data.metric} within=${within} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
     ${clear && html`<p class="note" id="unsuspected">Nobody stands out beyond chance in: ${clear}.</p>`}
   </section>`;
 }
 
-/** @param {{data: any}} props */
-function Table({ data }) {
+/**
+ * The suspects of an answer, in this order.
+ * @param {{data: any, suspects: any[], metric: string, within: Place}} props - `metric`: what Explore draws of them; `within`: what was asked about.
+ */
+export function Suspects({ data, suspects, metric, within }) {
   const hasUsual = data.against === "usual";
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
       <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
-      <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} metric=${data.metric} unit=${data.unit} hasUsual=${hasUsual} />`)}</tbody>
-      ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note">The day before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
+      <tbody>${suspects.map((one) => html`<${Row} key=${JSON.stringify(one.conditions)} one=${one} data=${data} metric=${metric} within=${within} />`)}</tbody>
+      ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note">The time before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
     </table>
   </div>`;
 }
 
-/** Its words narrow this screen. Its figure is drawn over time, without the views of suspects found before: it is the same number there. @param {{one: any, metric: string, unit: string, hasUsual: boolean}} props */
-function Row({ one, metric, unit, hasUsual }) {
+/** Its words narrow this screen. Its figure is drawn over time, and its n leads to its views, both without the views of suspects found before: these are the same numbers there. @param {{one: any, data: any, metric: string, within: Place}} props */
+function Row({ one, data, metric, within }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
-  const within = place.value.filters;
   const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
-  const share = unit === "fraction" ? shareText : (/** @type {any} */ value) => valueText(unit, value);
+  const { range, from, to } = within;
+  const alone = { range, from, to, filters: [...within.filters, ...apart(one.filter)] };
+  const figure = (/** @type {any} */ { value }) => valueText(data.unit, value);
   return html`<tr>
-    <th scope="row"><${Link} to=${{ filters: [...within, ...cohort] }}>${words}<//></th>
-    <td class="excess">${excessText(metric, one.excess)} <span class="note">${evidenceText(one.surprise)}</span></td>
-    <td class="is-bad"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", filters: [...within, ...apart(one.filter)], more: { metrics: metric } }} title="over time">${share(one.figure.value)}<//> <span class="note">n ${countText(one.figure.n)}</span></td>
-    <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
-    ${hasUsual && html`<td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
+    <th scope="row"><${Link} to=${{ filters: [...within.filters, ...cohort] }}>${words}<//></th>
+    <td class="excess">${excessText(data.metric, one.excess)} <span class="note">${evidenceText(one.surprise)}</span></td>
+    <td class="is-bad"><${Link} to=${{ screen: "explore", ...alone, more: { metrics: metric } }} title="over time">${figure(one.figure)}<//> <span class="note">n <${Link} to=${{ screen: "views", ...alone, more: {} }} title="its views">${countText(one.figure.n)}<//></span></td>
+    <td>${figure(one.rest)} <span class="note">n ${countText(one.rest.n)}</span></td>
+    ${data.against === "usual" && html`<td>${figure(one.usual)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
     <td>${one.factor.toFixed(one.factor < 10 ? 1 : 0)} ×</td>
   </tr>`;
 }
