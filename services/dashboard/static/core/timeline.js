@@ -15,6 +15,7 @@ const STATES = {
 export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking", "failed"];
 
 /** @typedef {{at_ms: number, event: string, playhead_ms?: number, bitrate_bps?: number}} Event */
+/** `at`: its place among the events; `text`: its code and text, empty where the row does not have them. @typedef {{at: number, at_ms: number, event: string, text: string}} Mark */
 /** @typedef {[kind: string, from_ms: number, to_ms: number]} Stretch */
 /** @typedef {{from_ms: number, to_ms: number, bitrate_bps: number}} Level */
 
@@ -62,6 +63,24 @@ export function adsOf(row, span_ms) {
     return /^ad(pause|ended|error|breakend)$/.test(event) ? null : undefined;
   });
 }
+
+/** A row has so many events at most: the first ones. */
+const EVENTS_MAX = 200;
+
+/**
+ * Errors and warnings. A row keeps code and text of its last error alone; the others' are in their beacons.
+ * @param {any} row
+ * @returns {Mark[]}
+ */
+export function errorsOf(row) {
+  const events = /** @type {Event[]} */ (row.events ?? []);
+  const last = events.length < EVENTS_MAX ? events.findLastIndex(({ event }) => event === "error") : -1;
+  const text = [row.error_code, row.error_message].filter(Boolean).join(": ");
+  return events.flatMap(({ at_ms, event }, at) => (event === "error" || event === "warning" ? [{ at, at_ms, event, text: at === last ? text : "" }] : []));
+}
+
+/** A mark as its tooltip and its label say it. @param {Mark} mark */
+export const markText = ({ event, text, at_ms }) => `${event}${text && ` ${text}`}, at ${durationText(at_ms)}`;
 
 /**
  * The bitrates, each from its event to the next one that has any. Times never go back, as a client's clock does when it is set back.

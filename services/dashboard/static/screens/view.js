@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText } from "../core/place/ranges.js";
-import { endText, factsOf, playheadText, spanOf } from "../core/timeline.js";
+import { endText, errorsOf, factsOf, playheadText, spanOf } from "../core/timeline.js";
 import { Answered, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
@@ -65,14 +65,15 @@ function Drawn({ answer, beacons }) {
 /** @param {{row: any, tz: string}} props */
 function Events({ row, tz }) {
   const events = row.events ?? [];
+  const errors = new Map(errorsOf(row).map((one) => [one.at, one.text]));
   return html`<details open=${events.length <= 12}><summary>Every event (${events.length})</summary>
     <div class="scroll plain" tabindex="0" role="region" aria-label="Every event">
       <table>
         <thead><tr><th scope="col">At</th><th scope="col">Clock</th><th scope="col" class="text">Event</th><th scope="col">Playhead</th><th scope="col">Bitrate</th></tr></thead>
-        <tbody id="view-events">${events.map((/** @type {any} */ one) => html`<tr>
+        <tbody id="view-events">${events.map((/** @type {any} */ one, /** @type {number} */ at) => html`<tr>
           <th scope="row">${durationText(one.at_ms)}</th>
           <td>${momentText(row.view_start_ms + one.at_ms, tz, { seconds: true })}</td>
-          <td class="text">${one.event}</td>
+          <td class="text">${one.event}${errors.has(at) && html`<span class="texts">${errors.get(at) || "Its code is in its beacon, below."}</span>`}</td>
           <td>${one.playhead_ms === undefined ? NONE : playheadText(one.playhead_ms)}</td>
           <td>${one.bitrate_bps === undefined ? NONE : bitrateText(one.bitrate_bps)}</td>
         </tr>`)}</tbody>

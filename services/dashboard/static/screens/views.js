@@ -2,7 +2,8 @@
 // Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
 
 import { holds } from "../core/place/filters.js";
-import { countText, shortened } from "../core/words/format.js";
+import { shortened } from "../core/words/format.js";
+import { openText } from "../core/words/open_views.js";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
 import { Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -44,9 +45,10 @@ function OpenViews({ asked, columns }) {
   const params = Object.fromEntries(Object.entries({ ...asked, customer }).filter(([, value]) => value !== ""));
   const isAsked = isOpen && customer !== "*";
   const found = useFetched(isAsked ? JSON.stringify(["open", params]) : null, () => `/v1/open-views?${new URLSearchParams(params)}`, 10_000);
+  const watching = useFetched(found.data?.is_cut ? JSON.stringify(["watching", customer]) : null, () => `/v1/live?${new URLSearchParams({ customer })}`, 10_000);
   const draw = (/** @type {any} */ data) => {
     const rows = data.views.filter((/** @type {any} */ row) => holds(filters, row));
-    return html`<p class="note">Of the ${countText(data.looked_up_n)} views with the newest beacons${data.is_cut ? "; more have come, which a viewer id or a title finds" : ""}.</p>
+    return html`<p class="note" id="open-of">${openText(rows.length, data, watching.data?.now?.viewers_now)}</p>
       ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns} />` : html`<p class="empty">No open view matches.</p>`}`;
   };
   return html`<section aria-labelledby="open-title">

@@ -11,10 +11,11 @@ import { termOf } from "../../../../services/dashboard/static/core/words/glossar
 import { joined, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
+import { openText } from "../../../../services/dashboard/static/core/words/open_views.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
-import { endText, levelsOf, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
+import { endText, errorsOf, levelsOf, markText, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -217,6 +218,28 @@ test("bins of two distributions stand beside each other by their bounds", () => 
 test("live tiles are ratios of the newest figures, and unknown where nobody watches", () => {
   const rebuffering = TILES.find((one) => one.name === "rebuffering");
   assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
+});
+
+test("the last error of a timeline has the code and text of its row, and all others say that they have none", () => {
+  const at = (at_ms, event) => ({ at_ms, event });
+  const row = { error_code: "404", error_message: "no manifest", events: [at(0, "viewstart"), at(900, "error"), at(1_200, "warning"), at(2_000, "error")] };
+  assert.deepEqual(errorsOf(row), [
+    { at: 1, at_ms: 900, event: "error", text: "" },
+    { at: 2, at_ms: 1_200, event: "warning", text: "" },
+    { at: 3, at_ms: 2_000, event: "error", text: "404: no manifest" },
+  ]);
+  assert.deepEqual(errorsOf(row).map(markText), ["error, at 900 ms", "warning, at 1.20 s", "error 404: no manifest, at 2.00 s"]);
+  // The last error of a longer view may not be among the first 200 events.
+  const long = Array.from({ length: 200 }, (_, n) => at(n, "error"));
+  assert.deepEqual(errorsOf({ ...row, events: long }).filter((one) => one.text), []);
+  assert.deepEqual(errorsOf({}), []);
+});
+
+test("a list of open views says of how many they are", () => {
+  const answer = { looked_up_n: 60, seconds: 600, is_cut: true };
+  assert.match(openText(12, answer, 1_234), /^12 open views are shown: those that match among the 60 views .* last 10 min\..* 1,234 viewers are watching now\. A viewer id/);
+  assert.match(openText(1, answer, null), /^1 open view is shown.* More views are open\. A viewer id/);
+  assert.doesNotMatch(openText(12, { ...answer, is_cut: false }, 1_234), /More views/);
 });
 
 test("a place in a video is told as players show it", () => {

@@ -1,19 +1,21 @@
 // @ts-check
-// The timeline of a view: a lane of states, of ads, of bitrates, over one axis.
+// The timeline of a view: a lane of states, of errors, of ads, of bitrates, over one axis.
 
 import { bitrateText, durationText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { adsOf, axisStep, LEGEND, levelsOf, sinceText, statesOf } from "../../core/timeline.js";
+import { adsOf, axisStep, errorsOf, LEGEND, levelsOf, markText, sinceText, statesOf } from "../../core/timeline.js";
 import { html } from "../html.js";
 
 /** @param {{row: any, span_ms: number, tz: string}} props */
 export function Lanes({ row, span_ms, tz }) {
   const ads = adsOf(row, span_ms);
   const levels = levelsOf(row, span_ms);
+  const errors = errorsOf(row);
   return html`
     <ul class="states">${LEGEND.map((name) => html`<li class=${name}>${name}</li>`)}</ul>
     <div id="view-life">
       <${Lane} name="State"><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
+      ${errors.length > 0 && html`<${Lane} name="Errors"><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
       ${ads.length > 0 && html`<${Lane} name="Ads"><${Blocks} found=${ads} span_ms=${span_ms} /><//>`}
       ${levels.length > 0 && html`<${Lane} name="Bitrate" scale=${`to ${bitrateText(highest(levels))}`} isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
     </div>
@@ -36,6 +38,17 @@ function Blocks({ found, span_ms }) {
       const x = Math.min(1000 - width, (from / span_ms) * 1000);
       return html`<rect class=${kind} x=${x} width=${width} y="0" height="100"><title>${`${kind}: ${durationText(to - from)}, from ${durationText(from)}`}</title></rect>`;
     })}
+  </svg>`;
+}
+
+/** A mark's width, of 1,000: as narrow as can be pointed at. */
+const MARK = 6;
+
+/** What happens at a moment. @param {{found: import("../../core/timeline.js").Mark[], span_ms: number}} props */
+function Marks({ found, span_ms }) {
+  const x = (/** @type {number} */ at_ms) => Math.min(1000 - MARK, Math.max(0, (at_ms / span_ms) * 1000 - MARK / 2));
+  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${found.map(markText).join("; ")}>
+    ${found.map((one) => html`<rect class=${one.event === "error" ? "failed" : "warned"} x=${x(one.at_ms)} width=${MARK} y="0" height="100"><title>${markText(one)}</title></rect>`)}
   </svg>`;
 }
 
