@@ -60,6 +60,7 @@ def watched_by_x(at_ms: int) -> View:
         TimelineEvent(at_ms=0, event="viewstart"),
         TimelineEvent(at_ms=1_200, event="playing", playhead_ms=0, bitrate_bps=4_000_000),
         TimelineEvent(at_ms=60_000, event="rebufferstart", playhead_ms=58_800, bitrate_bps=4_000_000),
+        TimelineEvent(at_ms=64_000, event="warning"),
         TimelineEvent(at_ms=68_000, event="playing", playhead_ms=58_800, bitrate_bps=1_500_000),
         TimelineEvent(at_ms=90_000, event="rebufferstart", playhead_ms=80_800),
         TimelineEvent(at_ms=95_000, event="error", playhead_ms=80_800),

@@ -13,9 +13,9 @@ from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
 from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked
-from tests.integration.page.page_views import BROWSERS, CDNS, PLANS, VERSIONS
+from tests.integration.page.page_views import BROWSERS, CDNS, MINUTE_MS, PLANS, VERSIONS
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS
+from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 
@@ -83,6 +83,26 @@ def test_a_figure_waits_for_no_chart_and_keys_read_one_that_is_not_drawn_yet(see
     for route in held:
         route.continue_()
     expect(page.locator(".chart canvas")).to_have_count(1, timeout=SOON_MS)
+
+
+def test_a_single_point_is_drawn_within_the_range_that_was_asked_for(seen: Seen, looked: Looked) -> None:
+    (counted,) = {counts_at(view) // MINUTE_MS for view in looked.views if view.view_id == "view-of-x"}
+    begin, end = counted * MINUTE_MS, (counted + 1) * MINUTE_MS
+    page = seen.page
+    with page.expect_response(lambda one: "/v1/timeseries" in one.url) as found:
+        seen.open(f"explore?customer=acme&from={begin}&to={end}")
+    assert len(found.value.json()["points"]) == 1
+    plot = page.locator(".chart .u-over")
+    box = plot.bounding_box(timeout=SOON_MS)
+    assert box is not None
+    # What is marked of it is within the range as well.
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 50, steps=4)
+    page.mouse.up()
+    # The zone stands in every address that the page makes: the mark has been taken.
+    expect(page).to_have_url(re.compile(f"from={begin}&to={end}&tz="))
+    expect(page.locator(".chart canvas")).to_be_visible()
 
 
 def test_a_chart_that_cannot_be_drawn_says_so_beside_its_figures(seen: Seen) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import datetime
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,7 +11,7 @@ from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
 from tests.integration.page.looking import ZONE, Seen, local_text, number, within
-from tests.integration.page.page_parts import BEACONS_OF_X, Looked
+from tests.integration.page.page_parts import BEACONS_OF_X, Looked, watch_now
 from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import HOUR_MS
@@ -44,6 +45,39 @@ def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> Non
     event = page.locator("#view-events tr", has_text="rebufferstart").first
     expect(event).to_contain_text(f"{stalled:%H:%M:%S}")
     expect(event.locator("th")).to_have_text("60.0 s")
+
+
+def test_each_error_of_a_timeline_has_its_code_and_text_or_says_where_they_are(seen: Seen) -> None:
+    seen.open("view?customer=acme&view=view-of-x")
+    page = seen.page
+    lane = page.locator("#view-life .lane", has_text="Errors").locator("svg")
+    said = ["warning, at 64.0 s", "error MEDIA_ERR_NETWORK: the segment never came, at 95.0 s"]
+    expect(lane).to_have_attribute("aria-label", "; ".join(said), timeout=SOON_MS)
+    assert lane.locator("rect title").all_text_contents() == said
+    rows = page.locator("#view-events tr")
+    expect(rows.filter(has_text="error").last.locator("td").nth(1)).to_have_text(
+        re.compile("^errorMEDIA_ERR_NETWORK: the segment never came$")
+    )
+    expect(rows.filter(has_text="warning")).to_contain_text("Its code is in its beacon, below.")
+
+
+def test_open_views_say_of_how_many_they_are_and_what_finds_the_others(seen: Seen, looked: Looked) -> None:
+    """No player is at work here: the lookup's answer is that of a customer with more open views than are looked up."""
+    watch_now(looked.installation)
+    rows = [
+        {"customer_id": "acme", "view_id": f"open-{number}", "day": 20_000, "cdn": ("fastly", "akamai")[number % 2]}
+        for number in range(60)
+    ]
+    answer = {"now_ms": looked.now_ms, "seconds": 600, "looked_up_n": 60, "is_cut": True, "views": rows}
+    seen.page.route("**/v1/open-views?*", lambda route: route.fulfill(json=answer))
+    cdn = quote(json.dumps({"dimension": "cdn", "in": ["fastly"]}))
+    seen.open(f"views?customer=acme&open=1&filter={cdn}")
+    expect(seen.page.locator("#open-views tbody tr")).to_have_count(30, timeout=SOON_MS)
+    note = seen.page.locator("#open-of")
+    expect(note).to_contain_text("30 open views are shown: those that match among the 60 views")
+    expect(note).to_contain_text("The range above does not narrow them")
+    expect(note).to_contain_text(re.compile(r"More views are open: \d{3} viewers are watching now"), timeout=SOON_MS)
+    expect(note).to_contain_text("A viewer id or a part of a title finds any of them")
 
 
 def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> None:
