@@ -15,14 +15,14 @@ export function Lanes({ row, span_ms, tz }) {
     <ul class="states">${LEGEND.map((name) => html`<li class=${name}>${name}</li>`)}</ul>
     <div id="view-life">
       <${Lane} name="State"><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
-      ${errors.length > 0 && html`<${Lane} name="Errors"><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
+      ${errors.length > 0 && html`<${Lane} name="Errors" scale=${errors.some(({ event }) => event === "warning") && "amber: warning"}><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
       ${ads.length > 0 && html`<${Lane} name="Ads"><${Blocks} found=${ads} span_ms=${span_ms} /><//>`}
       ${levels.length > 0 && html`<${Lane} name="Bitrate" scale=${`to ${bitrateText(highest(levels))}`} isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
     </div>
     <${Axis} row=${row} span_ms=${span_ms} tz=${tz} />`;
 }
 
-/** @param {{name: string, scale?: string, isTall?: boolean, children?: any}} props - `scale`: what its height stands for. */
+/** @param {{name: string, scale?: string | false, isTall?: boolean, children?: any}} props - `scale`: what its height or colour stands for. */
 const Lane = ({ name, scale, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}${scale && html`<small>${scale}</small>`}</span>${children}</div>`;
 
 /** @param {import("../../core/timeline.js").Level[]} levels */

@@ -29,7 +29,7 @@ export function AllSuspects({ within, isDue }) {
   const { range, from, to } = within;
   return html`<section aria-labelledby="suspects-title" id="suspected">
     <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2>
-      <p class="note"><${Link} id="ask-elsewhere" to=${{ screen: "explore", range, from, to, more: { metrics: SUSPECTED[0], suspects: "1" } }}>Of any metric and range<//></p></div>
+      <p class="note"><${Link} id="ask-elsewhere" to=${{ screen: "explore", range, from, to, more: { metrics: SUSPECTED[0], suspects: "1" } }}>Ask of any metric and range<//></p></div>
     ${unanswered && html`<${Answered} of=${unanswered} draw=${() => null} />`}
     ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Suspects} data=${data} suspects=${data.suspects} metric=${data.metric} within=${within} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
@@ -47,7 +47,7 @@ export function Suspects({ data, suspects, metric, within }) {
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
       <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
       <tbody>${suspects.map((one) => html`<${Row} key=${JSON.stringify(one.conditions)} one=${one} data=${data} metric=${metric} within=${within} />`)}</tbody>
-      ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note">The time before has too few views to say what is usual: each is held against all other views of the same time.</td></tr></tfoot>`}
+      ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note"><span class="stays">The time before has too few views to say what is usual: each is held against all other views of the same time.</span></td></tr></tfoot>`}
     </table>
   </div>`;
 }

@@ -7,7 +7,7 @@ import { rangeText } from "../../core/place/ranges.js";
 import { baselineOf, questionOf, ranked, RANKS, thresholdOf, typedIn } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { addressFor, Answered, useFetched } from "../data/asking.js";
-import { metricOf, metrics } from "../data/known.js";
+import { capital, metricOf, metrics } from "../data/known.js";
 import { Field } from "../field.js";
 import { html } from "../html.js";
 import { go, Link, place } from "../place.js";
@@ -17,54 +17,55 @@ import { Suspects, SUSPECTED } from "./suspects.js";
 const LIMIT = 10;
 
 /** @typedef {import("../../core/suspects.js").AskedWith} AskedWith */
+/** What is drawn, and its figure: from there on a value is bad, unless somebody says something else. @typedef {{metric: string, compare: string, figure: {value: number | null, n: number} | undefined}} Picture */
 
-/** @param {{metric: string, compare: string, figure: {value: number | null, n: number} | undefined}} props - `figure`: what is drawn; from there on a value is bad, unless somebody says something else. */
-export function WhoIsBehind({ metric, compare, figure }) {
-  const { more } = place.value;
-  const isOpen = more.suspects === "1";
+/** @param {Picture} props */
+export function WhoIsBehind(props) {
+  const { metric } = props;
   const asked = metricOf(metric).suspects;
   if (!metrics.value[metric]) return null;
-  if (!asked) {
-    const other = SUSPECTED[0];
-    return html`<p class="note" id="no-suspects">Who is behind it cannot be asked of ${metricOf(metric).title}. Choose another metric, such as <${Link} to=${{ more: { metrics: other } }}>${metricOf(other).title}<//>.</p>`;
-  }
-  const proposed = asked.threshold && isShown(metric, figure) ? thresholdOf(figure?.value) : "";
-  const toggle = () => go({ more: isOpen ? { suspects: "", threshold: "" } : { suspects: "1", threshold: proposed } });
-  return html`<div class="who" id="who">
-    <button type="button" id="ask-suspects" aria-expanded=${isOpen} onClick=${toggle}>${isOpen ? "Hide who is behind it" : "Who is behind it?"}</button>
-    ${isOpen && html`<${Found} metric=${metric} asked=${asked} compare=${compare} threshold=${more.threshold ?? ""} />`}
-  </div>`;
+  if (asked) return html`<${Asked} asked=${asked} ...${props} />`;
+  const other = SUSPECTED[0];
+  return html`<p class="note" id="no-suspects">Who is behind it cannot be asked of ${metricOf(metric).title}. Choose another metric, such as <${Link} to=${{ more: { metrics: other } }}>${metricOf(other).title}<//>.</p>`;
 }
 
-/** @param {{metric: string, asked: AskedWith, compare: string, threshold: string}} props */
-function Found({ metric, asked, compare, threshold }) {
+/** @param {Picture & {asked: AskedWith}} props */
+function Asked({ metric, compare, figure, asked }) {
   const within = place.value;
-  const { customer, range, from, to, tz, filters } = within;
+  const { customer, range, from, to, tz, filters, more } = within;
+  const isOpen = more.suspects === "1";
+  const threshold = more.threshold ?? "";
   const again = useSignal(0);
   const baseline = () => baselineOf(compare, within, Date.now());
   const doesOverlap = Boolean(baseline()?.doesOverlap);
   // The times follow from the moment when it is asked: a minute later it is the same question.
   const key = JSON.stringify(["/v1/suspects", customer, range, from, to, tz, filters, asked, threshold, compare]);
   const address = () => addressFor("/v1/suspects", within, { limit: LIMIT, ...questionOf(asked, threshold, baseline()) });
-  const found = useFetched(doesOverlap ? null : key, address, 0, again.value);
+  const found = useFetched(isOpen && !doesOverlap ? key : null, address, 0, again.value);
+  const proposed = asked.threshold && isShown(metric, figure) ? thresholdOf(figure?.value) : "";
+  const toggle = () => go({ more: isOpen ? { suspects: "", threshold: "" } : { suspects: "1", threshold: proposed } });
   const search = () => {
     again.value += 1;
   };
-  return html`<section aria-labelledby="who-title" id="suspected">
-    <div class="section-head"><h3 id="who-title">Who is behind it</h3>
-      ${asked.threshold && html`<${Threshold} name=${asked.threshold} unit=${metricOf(metric).unit} value=${threshold} />`}
-      ${found.data && html`<${Rank} />`}
-      ${!doesOverlap && html`<button type="button" id="search-again" disabled=${found.isAsking} onClick=${search}>${found.isAsking ? "Searching …" : "Search again"}</button>`}</div>
-    ${doesOverlap ? html`<p class="notice" role="status">What is usual is taken from the range that is compared with, and the two overlap: compare with the range before, or with one that is further away.</p>` : html`<${Answered} of=${found} height=${180} draw=${(/** @type {any} */ data) => html`<${Drawn} data=${data} metric=${metric} within=${within} />`} />`}
-  </section>`;
+  return html`<div class="who" id="suspected">
+    <div class="section-head">
+      <button type="button" class="where-toggle" id="ask-suspects" aria-expanded=${isOpen} onClick=${toggle}>Who is behind it?</button>
+      ${isOpen && asked.threshold && html`<${Threshold} name=${asked.threshold} unit=${metricOf(metric).unit} value=${threshold} />`}
+      ${isOpen && found.data && html`<${Rank} />`}
+      ${isOpen && !doesOverlap && html`<button type="button" id="search-again" disabled=${found.isAsking} onClick=${search}>${found.isAsking ? "Searching …" : "Search again"}</button>`}
+    </div>
+    ${isOpen && doesOverlap && html`<p class="notice" role="status">What is usual is taken from the range that is compared with, and the two overlap: compare with the range before, or with one that is further away.</p>`}
+    ${isOpen && !doesOverlap && html`<${Answered} of=${found} height=${180} draw=${(/** @type {any} */ data) => html`<${Drawn} data=${data} metric=${metric} within=${within} />`} />`}
+  </div>`;
 }
 
 /** @param {{data: any, metric: string, within: import("../../core/place/place.js").Place}} props */
 function Drawn({ data, metric, within }) {
   const figure = (/** @type {any} */ { value, n }) => `${valueText(data.unit, value)}, n ${countText(n)}`;
-  const hasUsual = data.against === "usual";
   const suspects = ranked(data.suspects, place.value.more.rank ?? "");
-  return html`<p class="note" id="who-of">All views from ${rangeText(data.about.range, within.tz)}: ${figure(data.figure)}. ${hasUsual ? `Usually, from ${rangeText(data.baseline, within.tz)}: ${figure(data.usual)}.` : "What is usual is not known."}${data.read.sampled < data.read.views && ` A sample of ${countText(data.read.sampled)} of ${countText(data.read.views)} views was searched; all figures are of all views.`}</p>
+  const usual = data.against === "usual" ? `Usually, from ${rangeText(data.baseline, within.tz)}: ${figure(data.usual)}.` : "What is usual is not known.";
+  const sampled = data.read.sampled < data.read.views ? ` A sample of ${countText(data.read.sampled)} of ${countText(data.read.views)} views was searched; all figures are of all views.` : "";
+  return html`<p class="note" id="who-of">${capital(data.title)}, all views from ${rangeText(data.about.range, within.tz)}: ${figure(data.figure)}. ${usual}${sampled}</p>
     ${suspects.length > 0 ? html`<${Suspects} data=${data} suspects=${suspects} metric=${metric} within=${within} />` : html`<p class="empty" id="unsuspected">Nobody stands out in ${data.title}: chance and the usual changes explain the figures, or all views have changed alike.</p>`}`;
 }
 
