@@ -111,7 +111,7 @@ def _beacons_of(warehouse: Path, view: View) -> None:
             {
                 "key": pa.array([key] * len(times), pa.binary()),
                 "value": pa.array(
-                    [json.dumps({"event": "timeupdate", "seq": number}).encode() for number in range(len(times))],
+                    [json.dumps(_beacon(number, times[number])).encode() for number in range(len(times))],
                     pa.binary(),
                 ),
                 "kafka_partition": pa.array([0] * len(times), pa.int32()),
@@ -122,6 +122,16 @@ def _beacons_of(warehouse: Path, view: View) -> None:
         ),
         partition_by=["day"],
     )
+
+
+def _beacon(number: int, at_ms: int) -> dict[str, Any]:
+    """One of them: the errors of `watched_by_x` among many others."""
+    said = {
+        64: ("warning", {"player_error_code": "BUFFER_LOW", "player_error_message": "two seconds are left"}),
+        95: ("error", {"player_error_code": "MEDIA_ERR_NETWORK", "player_error_message": "the segment never came"}),
+    }
+    event, attrs = said.get(number, ("timeupdate", {}))
+    return {"event": event, "seq": number, "client_time_ms": at_ms, "attrs": attrs}
 
 
 def _recorded(warehouse: Path, view: View) -> None:

@@ -58,7 +58,16 @@ def test_each_error_of_a_timeline_has_its_code_and_text_or_says_where_they_are(s
     expect(rows.filter(has_text="error").last.locator("td").nth(1)).to_have_text(
         re.compile("^errorMEDIA_ERR_NETWORK: the segment never came$")
     )
-    expect(rows.filter(has_text="warning")).to_contain_text("Its code is in its beacon, below.")
+    warned = rows.filter(has_text="warning")
+    expect(warned).to_contain_text("Its code is in its beacon.")
+    # The row keeps the last error alone: the others are read from the beacons by a click.
+    assert not any(path.endswith("/beacons") for path in seen.asked)
+    page.locator("#read-errors").click()
+    expect(warned).to_contain_text("BUFFER_LOW: two seconds are left", timeout=SOON_MS)
+    expect(lane).to_have_attribute(
+        "aria-label", f"warning BUFFER_LOW: two seconds are left, at 64.0 s; {said[1]}", timeout=SOON_MS
+    )
+    expect(page.locator("#read-errors")).to_have_count(0)
 
 
 def test_open_views_say_of_how_many_they_are_and_what_finds_the_others(seen: Seen, looked: Looked) -> None:

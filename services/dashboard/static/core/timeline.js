@@ -16,6 +16,7 @@ export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking"
 
 /** @typedef {{at_ms: number, event: string, playhead_ms?: number, bitrate_bps?: number}} Event */
 /** `at`: its place among the events; `text`: its code and text, empty where the row does not have them. @typedef {{at: number, at_ms: number, event: string, text: string}} Mark */
+/** What a beacon says of an error, by the client's clock. @typedef {{event: string, at_ms: number, text: string}} Said */
 /** @typedef {[kind: string, from_ms: number, to_ms: number]} Stretch */
 /** @typedef {{from_ms: number, to_ms: number, bitrate_bps: number}} Level */
 
@@ -66,17 +67,41 @@ export function adsOf(row, span_ms) {
 
 /** A row has so many events at most: the first ones. */
 const EVENTS_MAX = 200;
+const isError = (/** @type {string} */ event) => event === "error" || event === "warning";
 
 /**
  * Errors and warnings. A row keeps code and text of its last error alone; the others' are in their beacons.
  * @param {any} row
+ * @param {Said[]} [said] - Of the beacons: they are those of the timeline where there are as many of a kind.
  * @returns {Mark[]}
  */
-export function errorsOf(row) {
+export function errorsOf(row, said = []) {
   const events = /** @type {Event[]} */ (row.events ?? []);
   const last = events.length < EVENTS_MAX ? events.findLastIndex(({ event }) => event === "error") : -1;
   const text = [row.error_code, row.error_message].filter(Boolean).join(": ");
-  return events.flatMap(({ at_ms, event }, at) => (event === "error" || event === "warning" ? [{ at, at_ms, event, text: at === last ? text : "" }] : []));
+  const marks = events.flatMap(({ at_ms, event }, at) => (isError(event) ? [{ at, at_ms, event, text: at === last ? text : "" }] : []));
+  return marks.map((mark) => {
+    const own = marks.filter(({ event }) => event === mark.event);
+    const theirs = said.filter(({ event }) => event === mark.event);
+    return own.length === theirs.length && !mark.text ? { ...mark, text: theirs[own.indexOf(mark)].text } : mark;
+  });
+}
+
+/**
+ * The errors and warnings among beacons as they came, each once and in the client's order.
+ * @param {{beacon: any}[]} beacons - As the API lists them.
+ * @returns {Said[]}
+ */
+export function errorsSaid(beacons) {
+  const found = new Map();
+  for (const { beacon } of beacons) {
+    if (!beacon || !isError(beacon.event)) continue;
+    const attrs = { ...beacon.attrs, ...beacon.attrs?.payload };
+    const parts = [attrs.player_error_code ?? attrs.error_code ?? attrs.code ?? attrs.ec, attrs.player_error_message ?? attrs.error_message ?? attrs.message];
+    const text = parts.filter((one) => (one ?? "") !== "").join(": ");
+    found.set(JSON.stringify([beacon.seq, beacon.client_time_ms, beacon.event, text]), { event: beacon.event, at_ms: beacon.client_time_ms, text });
+  }
+  return [...found.values()].sort((one, other) => one.at_ms - other.at_ms);
 }
 
 /** A mark as its tooltip and its label say it. @param {Mark} mark */

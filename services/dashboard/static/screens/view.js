@@ -5,8 +5,8 @@ import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText } from "../core/place/ranges.js";
-import { endText, errorsOf, factsOf, playheadText, spanOf } from "../core/timeline.js";
-import { Answered, useFetched } from "../parts/data/asking.js";
+import { endText, errorsOf, errorsSaid, factsOf, playheadText, spanOf } from "../core/timeline.js";
+import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
@@ -16,6 +16,8 @@ import { go, Link, place } from "../parts/place.js";
 
 /** An open view goes on: it is asked for again. */
 const AGAIN_MS = 5_000;
+/** Of the beacons that are read for the codes of errors: as many as a page may have, and pages. */
+const BEACONS = { limit: 500, pages: 8 };
 
 export default function View() {
   const { customer, more } = place.value;
@@ -26,7 +28,7 @@ export default function View() {
   const found = useFetched(isNamed ? `${address}?${asked}` : null, () => `${address}?${asked}`, AGAIN_MS);
   return html`<section aria-labelledby="view-head">
     <div class="section-head"><h2 id="view-head">One view</h2><${Form} customer=${customer === "*" ? "" : customer} view=${view} /></div>
-    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} answer=${data} beacons=${`${address}/beacons?${asked}`} />`} />`}
+    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${address} answer=${data} beacons=${`${address}/beacons?${asked}`} />`} />`}
     ${!isNamed && html`<p class="empty">Name a customer and a view, or find one on <${Link} to=${{ screen: "views" }}>Views<//>.</p>`}
   </section>`;
 }
@@ -50,22 +52,50 @@ function Drawn({ answer, beacons }) {
   const { tz } = place.value;
   const row = { ...answer.row, events: answer.events };
   const span_ms = spanOf(row);
+  const said = useSignal(/** @type {import("../core/timeline.js").Said[] | undefined} */ (undefined));
+  const errors = errorsOf(row, said.value);
   return html`<article class="card view" id="view-card">
     <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, answer.state === "open")}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
-    <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} />
+    <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} />
+    ${errors.some((one) => !one.text) && html`<${ErrorTexts} key=${errors.length} address=${beacons} take=${(/** @type {any[]} */ read) => { said.value = errorsSaid(read); }} />`}
     ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
-    <${Events} row=${row} tz=${tz} />
+    <${Events} row=${row} tz=${tz} errors=${errors} />
     <${Beacons} address=${beacons} tz=${tz} />
     <${Dimensions} of=${answer.dimensions} />
   </article>`;
 }
 
-/** @param {{row: any, tz: string}} props */
-function Events({ row, tz }) {
+/** Codes and texts of the errors of which the row has none are read from the beacons, by a click: each look at beacons is noted. @param {{address: string, take: (beacons: any[]) => void}} props */
+function ErrorTexts({ address, take }) {
+  const state = useSignal("");
+  const read = async () => {
+    state.value = "reading";
+    try {
+      const found = [];
+      let cursor = "";
+      for (let page = 0; page < BEACONS.pages; page += 1) {
+        const answer = await fetchJson(`${address}&${new URLSearchParams({ limit: String(BEACONS.limit), ...(cursor ? { cursor } : {}) })}`);
+        found.push(...answer.beacons);
+        cursor = answer.next ?? "";
+        if (!cursor) break;
+      }
+      take(found);
+      // Where they are found, this is drawn no longer.
+      state.value = "Their beacons do not say which is which: see them below.";
+    } catch (problem) {
+      state.value = /** @type {any} */ (problem).title;
+    }
+  };
+  if (state.value && state.value !== "reading") return html`<p class="notice" role="status">${state.value}</p>`;
+  return html`<p><button type="button" id="read-errors" disabled=${state.value === "reading"} onClick=${read}>${state.value ? "Reading …" : "Read the codes of all errors"}</button> <span class="note">The view itself keeps that of its last error.</span></p>`;
+}
+
+/** @param {{row: any, tz: string, errors: import("../core/timeline.js").Mark[]}} props */
+function Events({ row, tz, errors }) {
   const events = row.events ?? [];
-  const errors = new Map(errorsOf(row).map((one) => [one.at, one.text]));
+  const texts = new Map(errors.map((one) => [one.at, one.text]));
   return html`<details open=${events.length <= 12}><summary>Every event (${events.length})</summary>
     <div class="scroll plain" tabindex="0" role="region" aria-label="Every event">
       <table>
@@ -73,7 +103,7 @@ function Events({ row, tz }) {
         <tbody id="view-events">${events.map((/** @type {any} */ one, /** @type {number} */ at) => html`<tr>
           <th scope="row">${durationText(one.at_ms)}</th>
           <td>${momentText(row.view_start_ms + one.at_ms, tz, { seconds: true })}</td>
-          <td class="text">${one.event}${errors.has(at) && html`<span class="texts">${errors.get(at) || "Its code is in its beacon, below."}</span>`}</td>
+          <td class="text">${one.event}${texts.has(at) && html`<span class="texts">${texts.get(at) || "Its code is in its beacon."}</span>`}</td>
           <td>${one.playhead_ms === undefined ? NONE : playheadText(one.playhead_ms)}</td>
           <td>${one.bitrate_bps === undefined ? NONE : bitrateText(one.bitrate_bps)}</td>
         </tr>`)}</tbody>

@@ -15,7 +15,6 @@ import { openText } from "../../../../services/dashboard/static/core/words/open_
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
-import { endText, errorsOf, levelsOf, markText, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -220,30 +219,11 @@ test("live tiles are ratios of the newest figures, and unknown where nobody watc
   assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
 });
 
-test("the last error of a timeline has the code and text of its row, and all others say that they have none", () => {
-  const at = (at_ms, event) => ({ at_ms, event });
-  const row = { error_code: "404", error_message: "no manifest", events: [at(0, "viewstart"), at(900, "error"), at(1_200, "warning"), at(2_000, "error")] };
-  assert.deepEqual(errorsOf(row), [
-    { at: 1, at_ms: 900, event: "error", text: "" },
-    { at: 2, at_ms: 1_200, event: "warning", text: "" },
-    { at: 3, at_ms: 2_000, event: "error", text: "404: no manifest" },
-  ]);
-  assert.deepEqual(errorsOf(row).map(markText), ["error, at 900 ms", "warning, at 1.20 s", "error 404: no manifest, at 2.00 s"]);
-  // The last error of a longer view may not be among the first 200 events.
-  const long = Array.from({ length: 200 }, (_, n) => at(n, "error"));
-  assert.deepEqual(errorsOf({ ...row, events: long }).filter((one) => one.text), []);
-  assert.deepEqual(errorsOf({}), []);
-});
-
 test("a list of open views says of how many they are", () => {
   const answer = { looked_up_n: 60, seconds: 600, is_cut: true };
   assert.match(openText(12, answer, 1_234), /^12 open views are shown: those that match among the 60 views .* last 10 min\..* 1,234 viewers are watching now\. A viewer id/);
   assert.match(openText(1, answer, null), /^1 open view is shown.* More views are open\. A viewer id/);
   assert.doesNotMatch(openText(12, { ...answer, is_cut: false }, 1_234), /More views/);
-});
-
-test("a place in a video is told as players show it", () => {
-  assert.deepEqual([5_400, 59_949, 60_000, 754_000, 14_372_220].map(playheadText), ["5.40 s", "59.9 s", "1:00", "12:34", "3:59:32"]);
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
@@ -434,26 +414,4 @@ test("how new finished views are is said, and said loudly once they are old", ()
 
 test("a quantile of a distribution is shown once five views lie beyond it on its side", () => {
   assert.deepEqual(["p5", "p25", "p50", "p75", "p90", "p95", "p99"].map(quantileMin), [100, 20, 1, 20, 50, 100, 500]);
-});
-
-test("that a view failed comes before what its viewer did then", () => {
-  assert.equal(endText({ end_reason: "clean", startup_failed: true, playback_failed: true }, false), "failed to start, ended by the viewer");
-  assert.equal(endText({ end_reason: "timeout", playback_failed: true }, false), "failed, ended in silence");
-  assert.equal(endText({ end_reason: "error", playback_failed: true }, false), "ended with an error");
-  assert.equal(endText({ end_reason: "clean" }, false), "ended by the viewer");
-  assert.equal(endText({ end_reason: "error", startup_failed: true }, true), "failed to start, still open");
-  assert.equal(endText({}, true), "still open");
-});
-
-test("a bitrate holds until the next one, also where the client's clock was set back", () => {
-  const at = (at_ms, bitrate_bps) => ({ at_ms, event: "playing", bitrate_bps });
-  const events = [{ at_ms: 0, event: "viewstart" }, at(1_000, 4e6), at(9_000, 2e6), at(5_000, 1e6), at(8_000, 3e6)];
-  assert.deepEqual(levelsOf({ events }, 10_000), [
-    { from_ms: 1_000, to_ms: 9_000, bitrate_bps: 4e6 },
-    { from_ms: 9_000, to_ms: 9_000, bitrate_bps: 2e6 },
-    { from_ms: 9_000, to_ms: 9_000, bitrate_bps: 1e6 },
-    { from_ms: 9_000, to_ms: 10_000, bitrate_bps: 3e6 },
-  ]);
-  assert.deepEqual(levelsOf({ events: [at(-500, 4e6)] }, 1_000), [{ from_ms: 0, to_ms: 1_000, bitrate_bps: 4e6 }]);
-  assert.deepEqual(levelsOf({}, 1_000), []);
 });

@@ -17,6 +17,7 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
     _run("core.test.mjs", {})
     _run("alerts.test.mjs", {})
     _run("suspects.test.mjs", {})
+    _run("timeline.test.mjs", {})
 
 
 def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:

@@ -3,26 +3,25 @@
 
 import { bitrateText, durationText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { adsOf, axisStep, errorsOf, LEGEND, levelsOf, markText, sinceText, statesOf } from "../../core/timeline.js";
+import { adsOf, axisStep, LEGEND, levelsOf, markText, sinceText, statesOf } from "../../core/timeline.js";
 import { html } from "../html.js";
 
-/** @param {{row: any, span_ms: number, tz: string}} props */
-export function Lanes({ row, span_ms, tz }) {
+/** @param {{row: any, span_ms: number, tz: string, errors: import("../../core/timeline.js").Mark[]}} props */
+export function Lanes({ row, span_ms, tz, errors }) {
   const ads = adsOf(row, span_ms);
   const levels = levelsOf(row, span_ms);
-  const errors = errorsOf(row);
   return html`
     <ul class="states">${LEGEND.map((name) => html`<li class=${name}>${name}</li>`)}</ul>
     <div id="view-life">
       <${Lane} name="State"><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
-      ${errors.length > 0 && html`<${Lane} name="Errors" scale=${errors.some(({ event }) => event === "warning") && "amber: warning"}><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
+      ${errors.length > 0 && html`<${Lane} name="Errors" scale=${errors.some(({ event }) => event === "warning") && "and warnings"}><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
       ${ads.length > 0 && html`<${Lane} name="Ads"><${Blocks} found=${ads} span_ms=${span_ms} /><//>`}
       ${levels.length > 0 && html`<${Lane} name="Bitrate" scale=${`to ${bitrateText(highest(levels))}`} isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
     </div>
     <${Axis} row=${row} span_ms=${span_ms} tz=${tz} />`;
 }
 
-/** @param {{name: string, scale?: string | false, isTall?: boolean, children?: any}} props - `scale`: what its height or colour stands for. */
+/** @param {{name: string, scale?: string | false, isTall?: boolean, children?: any}} props - `scale`: what its height stands for, or what else it has. */
 const Lane = ({ name, scale, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}${scale && html`<small>${scale}</small>`}</span>${children}</div>`;
 
 /** @param {import("../../core/timeline.js").Level[]} levels */

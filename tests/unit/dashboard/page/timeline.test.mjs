@@ -1,0 +1,64 @@
+// The timeline of a view. `test_core.py` runs it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { endText, errorsOf, errorsSaid, levelsOf, markText, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
+
+test("the last error of a timeline has the code and text of its row, and all others say that they have none", () => {
+  const at = (at_ms, event) => ({ at_ms, event });
+  const row = { error_code: "404", error_message: "no manifest", events: [at(0, "viewstart"), at(900, "error"), at(1_200, "warning"), at(2_000, "error")] };
+  assert.deepEqual(errorsOf(row), [
+    { at: 1, at_ms: 900, event: "error", text: "" },
+    { at: 2, at_ms: 1_200, event: "warning", text: "" },
+    { at: 3, at_ms: 2_000, event: "error", text: "404: no manifest" },
+  ]);
+  assert.deepEqual(errorsOf(row).map(markText), ["error, at 900 ms", "warning, at 1.20 s", "error 404: no manifest, at 2.00 s"]);
+  // The last error of a longer view may not be among the first 200 events.
+  const long = Array.from({ length: 200 }, (_, n) => at(n, "error"));
+  assert.deepEqual(errorsOf({ ...row, events: long }).filter((one) => one.text), []);
+  assert.deepEqual(errorsOf({}), []);
+});
+
+test("errors of a timeline have the codes of their beacons where there are as many, each once and in the client's order", () => {
+  const beacon = (event, client_time_ms, attrs, seq = client_time_ms) => ({ beacon: { event, client_time_ms, seq, attrs } });
+  const row = { error_code: "404", events: ["error", "warning", "error"].map((event, at) => ({ at_ms: at, event })) };
+  const mux = beacon("error", 1, { player_error_code: "2", player_error_message: "late" });
+  const found = errorsSaid([
+    beacon("error", 9, { error_code: "404", error_message: "gone" }),
+    mux,
+    mux,
+    beacon("playing", 3, {}),
+    { beacon: null },
+    beacon("warning", 5, { payload: { code: 0, message: "" } }),
+  ]);
+  assert.deepEqual(found.map(({ event, text }) => [event, text]), [["error", "2: late"], ["warning", "0"], ["error", "404: gone"]]);
+  assert.deepEqual(errorsOf(row, found).map((one) => one.text), ["2: late", "0", "404"]);
+  // One beacon is missing: which of the errors it was, nobody knows.
+  assert.deepEqual(errorsOf(row, found.slice(1)).map((one) => one.text), ["", "0", "404"]);
+});
+
+test("a place in a video is told as players show it", () => {
+  assert.deepEqual([5_400, 59_949, 60_000, 754_000, 14_372_220].map(playheadText), ["5.40 s", "59.9 s", "1:00", "12:34", "3:59:32"]);
+});
+
+test("that a view failed comes before what its viewer did then", () => {
+  assert.equal(endText({ end_reason: "clean", startup_failed: true, playback_failed: true }, false), "failed to start, ended by the viewer");
+  assert.equal(endText({ end_reason: "timeout", playback_failed: true }, false), "failed, ended in silence");
+  assert.equal(endText({ end_reason: "error", playback_failed: true }, false), "ended with an error");
+  assert.equal(endText({ end_reason: "clean" }, false), "ended by the viewer");
+  assert.equal(endText({ end_reason: "error", startup_failed: true }, true), "failed to start, still open");
+  assert.equal(endText({}, true), "still open");
+});
+
+test("a bitrate holds until the next one, also where the client's clock was set back", () => {
+  const at = (at_ms, bitrate_bps) => ({ at_ms, event: "playing", bitrate_bps });
+  const events = [{ at_ms: 0, event: "viewstart" }, at(1_000, 4e6), at(9_000, 2e6), at(5_000, 1e6), at(8_000, 3e6)];
+  assert.deepEqual(levelsOf({ events }, 10_000), [
+    { from_ms: 1_000, to_ms: 9_000, bitrate_bps: 4e6 },
+    { from_ms: 9_000, to_ms: 9_000, bitrate_bps: 2e6 },
+    { from_ms: 9_000, to_ms: 9_000, bitrate_bps: 1e6 },
+    { from_ms: 9_000, to_ms: 10_000, bitrate_bps: 3e6 },
+  ]);
+  assert.deepEqual(levelsOf({ events: [at(-500, 4e6)] }, 1_000), [{ from_ms: 0, to_ms: 1_000, bitrate_bps: 4e6 }]);
+  assert.deepEqual(levelsOf({}, 1_000), []);
+});
