@@ -20,6 +20,7 @@ from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from services.query.rim.marks import COHORTS_MAX
 from services.query.rim.threads import both, until_over
+from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
 from shared.statistics.suspects.search import NEAR_MAX, searched
@@ -62,7 +63,7 @@ class Suspecting:
         self._bad_max = bad_max
         self._good_max = good_max
         self._one = asyncio.Semaphore(1)
-        #: By question, its parameters and what was read; the last one last. Some 160 B a row.
+        #: By question, statement and what was read; the last one last. Some 160 B a row.
         self._kept: OrderedDict[tuple[Any, ...], pa.Table] = OrderedDict()
 
     @property
@@ -73,8 +74,12 @@ class Suspecting:
     async def suspects(self, question: SuspectsQuestion) -> Suspects:
         """The answer. Raises what `Answering` raises."""
         async with self._one:
-            reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
-            samples = await both(*(self._sample(question.measured, *of) for of in _sides(question, reads)))
+            reads = [await self._answering.reading(side) for side in question.sides]
+            whole: Sequence[Views | None] = (None, None)
+            if question.needs_threshold:
+                views: list[Views] = await both(*map(self._answering.views, question.sides, reads))
+                question, whole = await with_threshold(question, views), views
+            samples = await both(*map(partial(self._sample, question.measured), question.sides, reads, whole))
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
             is_confirmed = question.measured.is_count and not all(sample.is_of_all for sample in samples)
@@ -107,31 +112,33 @@ class Suspecting:
         tables = await both(
             *(
                 self._figures(question.measured, side, sample, marked)
-                for side, sample in zip((question.now, question.usual), samples, strict=True)
+                for side, sample in zip(question.sides, samples, strict=True)
             )
         )
         now, usual = (statements.figures_by_cohort(table.to_pylist(), left_out) for table in tables)
         return now, usual
 
-    async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
+    async def _sample(self, measured: Measured, question: Question, read: Read, whole: Views | None = None) -> Sample:
+        """The views of a range that are searched; `whole` has all of them, if they were looked at before."""
         measures = read_with(measured)
-        key = (question, measured.parameters, read.snapshot.version, read.hot.identity)
+        asked = statements.rows(question, measures)
+        key = (question, asked.sql, asked.parameters, read.snapshot.version, read.hot.identity)
         if key not in self._kept:
-            if (sample := await self._sampled(measured, measured.alone(question), read)) is not None:
+            if (sample := await self._sampled(measured, measured.alone(question), read, whole)) is not None:
                 return sample
             # From files: of many rows these are few.
             views = self._answering.views_of_files(question, read)
-            rows = await views.table(lambda _: statements.rows(question, measures))
+            rows = await views.table(lambda _: asked)
             self._keep(key, _encoded(rows, len(question.by)))
         self._kept.move_to_end(key)
         return _whole(_of_metric(self._kept[key], len(question.by), measured, measures))
 
-    async def _sampled(self, measured: Measured, question: Question, read: Read) -> Sample | None:
+    async def _sampled(self, measured: Measured, question: Question, read: Read, whole: Views | None) -> Sample | None:
         """A sample; None where there are few rows."""
         # The files hold others' views too.
         if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
             return None
-        views = await self._answering.views(question, read)
+        views = whole or await self._answering.views(question, read)
         (totals,) = (await views.table(partial(statements.totals, question, measured))).to_pylist()
         if totals["rows"] <= self._good_max:
             return None
@@ -183,10 +190,6 @@ def _encoded(table: pa.Table, dimensions: int) -> pa.Table:
 def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
     events, exposure = (table[name].cast(pa.float64()).to_numpy() for name in ("events", "exposure"))
     return events, exposure
-
-
-def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question, Read]]:
-    return list(zip((question.now, question.usual), reads, strict=True))
 
 
 def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:

@@ -58,6 +58,7 @@ _NAMES: Final = [
     *(
         b"metric",
         b"above_ms",
+        b"below",
         b"dimensions",
         b"baseline_from",
         b"baseline_to",

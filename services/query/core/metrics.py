@@ -43,6 +43,8 @@ _SUMMED_OF_VIEWS: Final = {
     # Of clients that report bytes: else the time of others would be in the denominator alone.
     "req_time_ms": "CASE WHEN req_bytes IS NOT NULL THEN req_time_ms END",
     "dropped_frames": "dropped_frames",
+    # Of clients that report them, too.
+    "dropped_frames_time_ms": "CASE WHEN dropped_frames IS NOT NULL THEN playing_ms END",
     "score_view_sum": "score_view",
     "score_startup_sum": "score_startup",
     "score_smooth_sum": "score_smooth",
@@ -63,7 +65,7 @@ OF_SUMS: Final = frozenset({*COUNTED, *SUMMED})
 _WORD: Final = re.compile(r"'[^']*'|[a-z_]+")
 
 
-def _fields_of(expression: str) -> tuple[str, ...]:
+def fields_read(expression: str) -> tuple[str, ...]:
     """The fields that an expression of ours reads: its words in small letters that are no functions."""
     words = (word for word in _WORD.findall(expression) if not word.startswith("'"))
     return tuple(dict.fromkeys(word for word in words if word not in {"coalesce", "true"}))
@@ -74,13 +76,13 @@ def _parts() -> dict[str, Part]:
     summed = {**SUMMED, **_SUMMED_OF_VIEWS}
     filters = {name: "" if on == "true" else f" FILTER (WHERE {on})" for name, on in counted.items()}
     parts = {
-        name: Part(name, f"count(*){filters[name]}", _fields_of(on), of_view=f"CASE WHEN {on} THEN 1 ELSE 0 END")
+        name: Part(name, f"count(*){filters[name]}", fields_read(on), of_view=f"CASE WHEN {on} THEN 1 ELSE 0 END")
         for name, on in counted.items()
     }
     return parts | {
         # A sum below 0 is a fault of its view. For `greatest` of `coalesce` DuckDB takes twice as long.
         name: Part(
-            name, f"coalesce(sum({of}), 0)", _fields_of(of), of_view=f"CASE WHEN ({of}) > 0 THEN ({of}) ELSE 0 END"
+            name, f"coalesce(sum({of}), 0)", fields_read(of), of_view=f"CASE WHEN ({of}) > 0 THEN ({of}) ELSE 0 END"
         )
         for name, of in summed.items()
     }
@@ -111,6 +113,8 @@ class Metric:
     base: str = "views"
     #: Which direction is worse for viewers; null: neither.
     worse: Literal["higher", "lower"] | None = None
+    #: Of what is worse when it is lower and is no share: the value of one view over its fields, null where it has none; at least 0.
+    of_view: str | None = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -163,7 +167,8 @@ def _share(name: str, title: str, of: str, base: str = "views") -> Metric:
 
 def _mean(name: str, title: str, field: str) -> Metric:
     above, below = f"{field}_sum", f"{field}_count"
-    return Metric(name, title, "score", "mean", f"mean of {field}", (above,), (below,), base=below, worse="lower")
+    formula = f"mean of {field}"
+    return Metric(name, title, "score", "mean", formula, (above,), (below,), base=below, worse="lower", of_view=field)
 
 
 #: Percentiles that are asked for by name, of each field below.
@@ -267,6 +272,7 @@ _ALL: Final = (
         ("bitrate_integral",),
         ("bitrate_time_ms",),
         worse="lower",
+        of_view="avg_bitrate_bps",
     ),
     Metric(
         "upscale_fraction",
@@ -307,8 +313,20 @@ _ALL: Final = (
         ("req_time_ms",),
         scale=8_000.0,
         worse="lower",
+        of_view="CASE WHEN req_time_ms > 0 THEN 8000 * (req_bytes / req_time_ms) END",
     ),
     _sum("dropped_frames", "dropped frames", "count", "Σ dropped_frames", "higher"),
+    Metric(
+        "dropped_frames_per_minute",
+        "dropped frame frequency",
+        "per_minute",
+        "ratio",
+        "Σ dropped_frames / (Σ playing_ms / 60,000), of views whose dropped frames are known",
+        ("dropped_frames",),
+        ("dropped_frames_time_ms",),
+        scale=60_000.0,
+        worse="higher",
+    ),
     _mean("experience_score", "experience", "score_view"),
     _mean("startup_score", "start-up score", "score_startup"),
     _mean("smoothness_score", "smoothness score", "score_smooth"),

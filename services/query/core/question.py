@@ -84,9 +84,9 @@ class Question:
     order_by: Metric = METRICS["views"]
     is_ascending: bool = False
     views_min: int = 0
-    #: Of a distribution, or of suspects by a measured value.
+    #: Of a distribution.
     field: str | None = None
-    #: Of rows: the fields of views that are read, besides those of dimensions in `by`.
+    #: Of rows, and of suspects by a value: the fields of views that are read, besides those of dimensions in `by`.
     fields: tuple[str, ...] = ()
     compare: Range | None = None
     #: Groups that are listed at any rank: those of the answer that this one is compared with.

@@ -9,7 +9,6 @@ from services.accounts.http.access import METRICS, Routing
 from services.query.core.answer import Answer, Breakdown, Distribution, Overall, Timeseries
 from services.query.core.dimensions import DIMENSIONS
 from services.query.core.metrics import METRICS as ALL_METRICS
-from services.query.core.metrics import Metric
 from services.query.core.question import (
     AnyAsked,
     Asked,
@@ -20,7 +19,7 @@ from services.query.core.question import (
     parsed,
     understood,
 )
-from services.query.core.suspects.measured import AskedWith, asked_with
+from services.query.core.suspects.measured import SuspectsBy, suspects_by
 from services.query.http.desk import Desk, Handler, sent
 from services.rim.http.openapi import GUARDED, Operation
 
@@ -34,9 +33,9 @@ class Answers(Protocol):
 
 
 class MetricInfo(msgspec.Struct, frozen=True):
-    """A metric that can be asked for.
+    """A metric that can be asked for; `worse`: in which direction it is worse for viewers.
 
-    `worse`: in which direction it is worse for viewers. `suspects`: how they are asked for; null: they cannot be.
+    `suspects`: how `/v1/suspects` is asked for it; null where it is not.
     """
 
     name: str
@@ -45,7 +44,7 @@ class MetricInfo(msgspec.Struct, frozen=True):
     kind: str
     formula: str
     worse: str | None
-    suspects: AskedWith | None
+    suspects: SuspectsBy | None
 
 
 class DimensionInfo(msgspec.Struct, frozen=True):
@@ -129,11 +128,12 @@ def _listed(what: msgspec.Struct) -> Handler:
 
 
 def _metrics() -> MetricList:
-    return MetricList([_described(one) for one in ALL_METRICS.values()])
-
-
-def _described(one: Metric) -> MetricInfo:
-    return MetricInfo(one.name, one.title, one.unit, one.kind, one.formula, one.worse, asked_with(one))
+    return MetricList(
+        [
+            MetricInfo(one.name, one.title, one.unit, one.kind, one.formula, one.worse, suspects_by(one))
+            for one in ALL_METRICS.values()
+        ]
+    )
 
 
 def _dimensions() -> DimensionList:

@@ -2,8 +2,9 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,18 @@ import pytest
 from msgspec import structs, to_builtins
 
 from deploy.local.postgres import Postgres as Server
+from services.query.core.answer import Figure
 from services.query.core.customers import EVERY_CUSTOMER, Customers
 from services.query.core.question import Asked, parsed
 from services.query.core.question import understood as understood_question
-from services.query.core.suspects.answer import Suspect, Suspects
+from services.query.core.suspects.answer import Looked, Suspect, Suspects, Threshold
 from services.query.core.suspects.question import SUSPECTS_MAX, AskedSuspects, SuspectsQuestion, understood
 from services.query.memory import Loaded, Memory
 from services.query.suspecting import Suspecting, _searched
 from shared.schemas.view import View
 from shared.statistics.suspects.suspect import LINE
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, known, ranked
 
 pytestmark = pytest.mark.integration
 
@@ -31,12 +33,17 @@ WITHIN = {"from": str(FROM_MS), "to": str(FROM_MS + HOUR_MS)}
 WORSE = {"cdn": "fastly", "asn": "3320", "player_version": "1.2"}
 #: Of 6,000 views of the hour and 9,000 of the day before it.
 NOW, USUAL = 6_000, 9_000
+#: Metrics that are worse when they are lower, and that the cohort has less of.
+LOWER = ("bitrate_bps", "experience_score", "smoothness_score", "request_throughput_bps", "spi_good_fraction")
 #: Another one, which fails less often.
 INCIDENT = {"cdn": "akamai", "asn": 3209, "player_version": "1.2"}
+#: Values whose threshold the baseline gives.
+BY_DEFAULT = (*LOWER[:-1], "startup_ms", "startup_ms_p95", "live_latency_ms_p50")
 #: So few views with events are in a sample that leaves the cohort below the line, and a wider one before it.
 BAD_NEAR = 20
 
 
+@cache
 def viewed(number: int) -> View:
     chance = random.Random(number)
     is_now = number < NOW
@@ -47,6 +54,7 @@ def viewed(number: int) -> View:
     )
     is_worse = is_now and (cdn, asn, version) == ("fastly", 3320, "1.2")
     stalls = chance.random() < (0.6 if is_worse else 0.1)
+    quality = quality_of(number, is_worse=is_worse)
     return a_view(
         chance,
         f"view-{number}",
@@ -67,7 +75,26 @@ def viewed(number: int) -> View:
         rebuffer_ms=chance.randrange(20_000) if stalls else 0,
         rebuffer_count=int(stalls),
         deleted=False,
+        **quality,
     )
+
+
+def quality_of(number: int, *, is_worse: bool) -> dict[str, Any]:
+    """What is worse when it is lower: of half of the views of the cohort. A tenth of all views has none of it."""
+    chance = random.Random(f"quality of {number}")
+    if chance.random() < 0.1:
+        return {"avg_bitrate_bps": None, "score_view": None, "score_smooth": None, "spi_good": None, "req_bytes": None}
+    is_low = is_worse and chance.random() < 0.5
+    bitrate_bps = chance.randrange(200_000, 2_000_000) if is_low else chance.randrange(1_500_000, 8_000_000)
+    return {
+        "avg_bitrate_bps": bitrate_bps,
+        "req_bytes": bitrate_bps // 4,
+        "req_time_ms": 1_000,
+        "score_view": round(chance.uniform(5, 60) if is_low else chance.uniform(45, 100), 2),
+        "score_smooth": 44.72 if is_low else chance.choice([100.0, 100.0, 100.0, 89.44]),
+        "spi_good": not is_low and chance.random() < 0.9,
+        "dropped_frames": chance.randrange(300 if is_low else 30),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +159,13 @@ def named(one: Suspect) -> dict[str, str | None]:
         {"metric": "rebuffer_fraction"},
         {"metric": "rebuffers_per_minute"},
         {"metric": "startup_ms", "above_ms": "4000"},
+        {"metric": "startup_ms"},
+        {"metric": "startup_ms_p95"},
+        {"metric": "rebuffer_count"},
+        {"metric": "dropped_frames"},
+        *({"metric": name} for name in LOWER),
+        {"metric": "bitrate_bps", "below": "1000000"},
+        {"metric": "experience_score", "below": "40.5", "against": "rest"},
     ],
 )
 async def test_the_cohort_that_became_worse_is_the_first_suspect_by_any_metric(
@@ -141,7 +175,109 @@ async def test_the_cohort_that_became_worse_is_the_first_suspect_by_any_metric(
 
     assert named(found.suspects[0]) == WORSE
     assert len(found.suspects) == 1
-    assert (found.read.views, found.read.sampled) == (NOW + USUAL, NOW + USUAL) or given["metric"] == "startup_ms"
+    is_known_of_all = given["metric"] not in (*LOWER, "startup_ms", "startup_ms_p95", "dropped_frames")
+    assert not is_known_of_all or found.read == Looked(NOW + USUAL, NOW + USUAL)
+
+
+@pytest.mark.parametrize("metric", ["playback_failure_fraction", "startup_ms", "startup_ms_p50", *LOWER])
+async def test_hours_in_which_nothing_changed_have_no_suspect_by_any_metric(
+    installation: Installation, metric: str
+) -> None:
+    half = {"from": str(FROM_MS - DAY_MS // 2), "to": str(FROM_MS), "baseline_from": str(FROM_MS - DAY_MS)}
+    found = await suspected(installation, metric=metric, **half)
+
+    assert found.suspects == []
+    assert found.figure.n > USUAL // 4
+    assert found.usual.value == pytest.approx(found.figure.value, rel=0.25)
+
+
+#: Of each metric that is worse when lower the field of a view that has its value.
+FIELDS = {"bitrate_bps": "avg_bitrate_bps", "experience_score": "score_view", "smoothness_score": "score_smooth"}
+
+
+@pytest.mark.parametrize("bad_max", [10**6, 250])
+@pytest.mark.parametrize("metric", FIELDS)
+async def test_views_below_the_worst_tenth_of_the_baseline_are_counted_as_recounting_counts_them(
+    installation: Installation, metric: str, bad_max: int
+) -> None:
+    found = await suspected(installation, metric=metric, bad_max=bad_max)
+
+    assert found.threshold is not None
+    below = found.threshold.value
+    assert (found.threshold.side, found.threshold.origin) == ("below", "usual")
+    assert below == ranked(values_of(metric, range(NOW, NOW + USUAL)), 0.1)
+    assert below is not None
+    cohort = [number for number in range(NOW + USUAL) if is_of(viewed(number), WORSE)]
+    others = sorted({*range(NOW + USUAL)} - {*cohort})
+    (suspect,) = found.suspects
+    for figure, numbers, is_now in (
+        (found.figure, [*cohort, *others], True),
+        (found.usual, [*cohort, *others], False),
+        (suspect.figure, cohort, True),
+        (suspect.usual, cohort, False),
+        (suspect.rest, others, True),
+        (suspect.rest_usual, others, False),
+    ):
+        values = values_of(metric, [number for number in numbers if (number < NOW) == is_now])
+        assert (figure.value, figure.n) == (sum(value < below for value in values) / len(values), len(values))
+
+
+async def test_the_share_of_good_views_has_the_figures_of_the_other_paths(installation: Installation) -> None:
+    """It is worse when lower, and no threshold is needed: a view is good or not."""
+    found = await suspected(installation, metric="spi_good_fraction")
+
+    good = known([viewed(number) for number in range(NOW)], "spi_good")
+    assert (found.figure.value, found.figure.n) == (sum(good) / len(good), len(good))
+    assert found.threshold is None
+    (suspect,) = found.suspects
+    assert (suspect.figure.value or 1) < (suspect.rest.value or 0) - 0.2
+    bad = suspect.figure.n * (1 - (suspect.figure.value or 1))
+    assert 0.5 * bad < suspect.excess < bad
+
+
+async def test_a_range_without_a_baseline_has_its_own_worst_tenth(installation: Installation) -> None:
+    before = {"baseline_from": str(FROM_MS - 3 * DAY_MS), "baseline_to": str(FROM_MS - 2 * DAY_MS)}
+    found = await suspected(installation, metric="bitrate_bps", **before)
+    beside = await suspected(installation, metric="bitrate_bps", against="rest")
+    nobody = await suspected(installation, metric="bitrate_bps", **before, filter='{"dimension": "cdn", "in": ["no"]}')
+
+    for one in (found, beside):
+        assert one.threshold is not None
+        assert (one.threshold.origin, one.threshold.value) == (
+            "range",
+            ranked(values_of("bitrate_bps", range(NOW)), 0.1),
+        )
+    assert (nobody.threshold, nobody.figure) == (Threshold("below", None, "bps", "usual"), Figure(None, 0))
+    assert nobody.title == "weighted average bitrate"
+
+
+async def test_views_at_the_lowest_score_are_the_worst_where_they_are_more_than_a_tenth(
+    postgres: Server, tmp_path: Path
+) -> None:
+    """Nothing is below 0: the threshold is the next value."""
+
+    def at(number: int) -> View:
+        view = viewed(number)
+        is_failed = number % 20 < (12 if number < NOW and view.cdn == "own" else 3)
+        return structs.replace(view, score_success=0.0 if is_failed else 50.0 if number % 20 == 4 else 100.0)
+
+    with installed(postgres, tmp_path) as made:
+        made.in_warehouse([at(number) for number in range(NOW + USUAL)])
+        made.settle(FROM_MS // HOUR_MS)
+        found = await suspected(made, metric="success_score")
+
+    assert found.threshold is not None
+    assert found.threshold.value == 50
+    assert found.usual.value == pytest.approx(0.15, abs=0.001)
+    assert [named(one) for one in found.suspects] == [{"cdn": "own"}]
+
+
+def is_of(view: View, cohort: dict[str, str]) -> bool:
+    return all(str(getattr(view, name)) == value for name, value in cohort.items())
+
+
+def values_of(metric: str, numbers: Iterable[int]) -> list[float]:
+    return known([viewed(number) for number in numbers], FIELDS[metric])
 
 
 async def test_figures_are_those_of_the_other_paths_under_the_suspects_filter(installation: Installation) -> None:
@@ -199,6 +335,9 @@ def nearly_settled(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -
         (Customers(("acme", "nobody")), {"metric": "playback_failure_fraction"}),
         (EVERY_CUSTOMER, {"from": str(FROM_MS + 1), "baseline_from": str(FROM_MS + 1 - DAY_MS)}),
         (EVERY_CUSTOMER, {"metric": "rebuffer_fraction", "against": "rest"}),
+        (EVERY_CUSTOMER, {"metric": "bitrate_bps", "below": "1900000"}),
+        (EVERY_CUSTOMER, {"metric": "spi_good_fraction"}),
+        *((EVERY_CUSTOMER, {"metric": name}) for name in BY_DEFAULT),
     ],
 )
 @pytest.mark.parametrize("bad_max", [150, BAD_NEAR])
@@ -221,7 +360,7 @@ async def test_columns_in_memory_give_the_answer_of_files(
         loaded = counted_loads(monkeypatch, memory)
         from_memory = await suspecting.suspects(question)
 
-    assert len(loaded) == 2, "now and usually"
+    assert len(loaded) == 2, "now and usually: for the threshold and the search together"
     assert loaded[1].num_rows > 0
     assert rounded(from_memory) == rounded(from_files)
 
@@ -332,16 +471,24 @@ async def test_an_hour_without_views_has_no_suspects_and_no_figure(installation:
 async def test_who_asks_for_several_metrics_of_a_range_is_answered_as_if_each_were_asked_alone(
     installation: Installation,
 ) -> None:
-    metrics = ("rebuffer_fraction", "playback_failure_fraction", "startup_ms", "exit_before_start_fraction")
+    metrics = (
+        *("rebuffer_fraction", "playback_failure_fraction", "startup_ms", "startup_ms_p95", "bitrate_bps"),
+        *("experience_score", "exit_before_start_fraction", "spi_good_fraction"),
+    )
     async with installation.answering() as answering:
         one = Suspecting(answering)
         together = [await one.suspects(asked(metric=metric)) for metric in metrics]
+        short, long = [
+            await one.suspects(asked(metric="watch_ms", **side))
+            for side in ({"below": "600001"}, {"above_ms": "600001"})
+        ]
         narrowed = await one.suspects(asked(filter='{"not": {"dimension": "asn", "in": ["3320"]}}'))
         of_acme = await one.suspects(asked(customers=Customers(("acme",))))
 
     for metric, found in zip(metrics, together, strict=True):
         alone = await suspected(installation, metric=metric)
         assert (found.figure, found.usual, found.suspects) == (alone.figure, alone.usual, alone.suspects)
+    assert (short.figure.value, long.figure.value) == (1, 0)
     # What is kept of one question is of no other one's views.
     assert narrowed.suspects == []
     assert 0 < of_acme.read.views < together[1].read.views

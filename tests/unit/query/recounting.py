@@ -125,6 +125,10 @@ FIGURES: dict[str, Callable[[Views], Any]] = {
         8_000 * _sum(views, "req_bytes"), sum(view.req_time_ms or 0 for view in views if view.req_bytes is not None)
     ),
     "dropped_frames": lambda views: _sum(views, "dropped_frames"),
+    "dropped_frames_per_minute": lambda views: ratio(
+        60_000 * _sum(views, "dropped_frames"),
+        sum(view.playing_ms for view in views if view.dropped_frames is not None),
+    ),
     "experience_score": lambda views: ratio(_sum(views, "score_view"), len(known(views, "score_view"))),
     "spi_good_fraction": lambda views: ratio(_sum(views, "spi_good"), len(known(views, "spi_good"))),
     "startup_ms_p50": lambda views: ranked(known(views, "startup_ms"), 0.5),

@@ -20,6 +20,7 @@ from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql.statements import Statement
 from services.query.core.suspects.answer import Looked, Suspect, SuspectCondition, Suspects
+from services.query.core.suspects.measured import Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.http.app import OPERATIONS, ROUTING, Sources, make_app
 from services.query.rim.engine import TooLarge
@@ -43,7 +44,9 @@ SUSPECT = Suspect(
     surprise=9.0,
 )
 SUSPECTS = Suspects(
-    *(ABOUT, Span(0, 1), "usual", "playback_failure_fraction", "playback failures", "fraction", ["cdn"]),
+    *(ABOUT, Span(0, 1), "usual", "playback_failure_fraction", "playback failures", "fraction"),
+    Threshold("below", 61.5, "score", "usual"),
+    ["cdn"],
     *(_FIGURE, _FIGURE),
     Looked(8, 8),
     [SUSPECT],
@@ -216,7 +219,12 @@ async def test_suspects_are_sought_among_the_callers_customers() -> None:
         missing, _ = await at.get("/v1/suspects")
         other, _ = await at.get("/v1/suspects", metric="rebuffer_fraction", customer="acme")
 
+        refused = [
+            await at.get("/v1/suspects", metric="bitrate_bps", below=text) for text in ("nan", "-1", "1e99", "a")
+        ]
+
     assert (status, wrong, missing, other) == (200, 400, 400, 404)
+    assert [(one, problem["errors"][0]["parameter"]) for one, problem in refused] == [(400, "below")] * 4
     assert problem["errors"][0]["parameter"] == "metric"
     assert found["suspects"][0]["filter"] == {"dimension": "cdn", "in": [None]}
     assert [question.customers for question in at.answers.asked] == [Customers(("globex", "globex-tv"))]
@@ -303,6 +311,13 @@ async def test_the_document_is_openapi_and_describes_what_is_answered() -> None:
         schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
         jsonschema.validate(msgspec.json.decode(msgspec.json.encode(answer)), schema)
     assert set(document["paths"]) == {operation.path for operation in OPERATIONS}
+    by = {one["name"]: one["suspects"] for one in metrics["metrics"]}
+    assert by["bitrate_bps"] == {"by": "below", "parameter": "below", "largest": 10**10, "rank": 0.1}
+    assert by["startup_ms_p95"] == {"by": "above", "parameter": "above_ms", "largest": 86_400_000, "rank": 0.95}
+    assert (by["rebuffer_fraction"]["by"], by["views"]) == ("ratio", None)
+    parameters = {one["name"]: one for one in document["paths"]["/v1/suspects"]["get"]["parameters"]}
+    assert parameters["below"]["description"]
+    assert parameters["below"]["schema"]["anyOf"][0] == {"type": "number", "minimum": 0, "maximum": 10**10}
     parameters = {one["name"]: one for one in document["paths"]["/v1/breakdown"]["get"]["parameters"]}
     assert parameters["by"]["required"]
     assert parameters["limit"]["schema"]["maximum"] == 1_000

@@ -44,6 +44,7 @@ ASKED = {
 PATHS = [
     *(operation.path for operation in OPERATIONS),
     *(f"{path}?{query}&from={T0_MS - DAY_MS}&to={T0_MS + 3 * DAY_MS}" for path, query in ASKED.items()),
+    *(f"/v1/suspects?metric={metric}&from={T0_MS}&to={T0_MS + DAY_MS}" for metric in ("bitrate_bps", "success_score")),
     *("/v1/openapi.json", "/", "/v1/"),
 ]
 #: Of requests in absolute form (RFC 9112, 3.2.2), each twice: one for each listener.

@@ -9,7 +9,7 @@ import numpy as np
 
 from services.query.core.answer import About, Figure, Span
 from services.query.core.filters import Filter
-from services.query.core.suspects.measured import Measured
+from services.query.core.suspects.measured import Measured, Threshold
 from services.query.core.suspects.question import Against, SuspectsQuestion
 from shared.schemas.live import UNKNOWN
 from shared.statistics.suspects.counts import KNOWN
@@ -66,6 +66,8 @@ class Suspects(msgspec.Struct, frozen=True):
     metric: str
     title: str
     unit: str
+    #: Of a value: which of its views are bad, of whose share the figures are. Null: the metric is a ratio.
+    threshold: Threshold | None
     dimensions: list[str]
     #: The metric of all views, now and usually.
     figure: Figure
@@ -126,6 +128,7 @@ def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: 
         metric=measured.name,
         title=measured.title,
         unit=measured.unit,
+        threshold=measured.threshold,
         dimensions=[one.name for one in question.now.by],
         figure=_figure(measured, outcome.rows[0], ""),
         usual=_figure(measured, outcome.rows[1], ""),

@@ -2,21 +2,42 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
-from services.query.core.metrics import MEASURED as FIELDS
 from services.query.core.metrics import METRICS, PARTS, Metric, Unit
 from services.query.core.question import Question
+from services.query.core.suspects.values import PARAMETERS, VALUES, Side, Value
 
-#: A measured value above this is slow, where a question does not say above what, ms.
-ABOVE_MS: Final = 4_000
+#: Who says what the threshold is: the question; the usual views of its baseline; or those of its range, where those are too few.
+Origin = Literal["given", "usual", "range"]
+
+
+class Threshold(msgspec.Struct, frozen=True):
+    """Views whose value is beyond it are the bad ones, those that equal it are not. `value` null: no view has a value."""
+
+    side: Side
+    value: float | None
+    unit: Unit
+    #: Who says what it is: `given`, the question; `usual`, the baseline; `range`, the range itself.
+    origin: Origin
+
+
+class SuspectsBy(msgspec.Struct, frozen=True):
+    """How suspects of a metric are asked for, by its name: `ratio`, as it is; or by the views `above` or `below` a threshold."""
+
+    by: Literal["ratio", "above", "below"]
+    #: Of a threshold: the parameter of `/v1/suspects`, in the unit of the metric, and the largest that it may be.
+    parameter: str | None = None
+    largest: int | None = None
+    #: Where the threshold is among the usual values if none is given, 0..1 from the smallest on.
+    rank: float | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A metric that adds up: Σ events / Σ exposure x scale. Higher is worse."""
+    """A metric that adds up, as bad events: Σ events / Σ exposure x scale. More events are worse."""
 
     name: str
     title: str
@@ -28,20 +49,29 @@ class Measured:
     #: Whether the figure rests on a view.
     base: str
     metric: Metric
-    #: Of a value above a threshold: the field.
-    field: str | None = None
+    #: Of a value beyond a threshold.
+    of_value: Value | None = None
+    threshold: Threshold | None = None
     #: Of the placeholder in `events`.
     parameters: tuple[Any, ...] = ()
     #: Whether a view is an event or none; else events are sums, as ms.
     is_count: bool = False
+    #: Whether the figure is the share of views that are no events.
+    is_of_good: bool = False
 
     def value(self, events: float, exposure: float) -> float | None:
         """The figure; None without exposure."""
-        return events / exposure * self.scale if exposure > 0 else None
+        counted = exposure - events if self.is_of_good else events
+        return counted / exposure * self.scale if exposure > 0 else None
 
     def alone(self, question: Question) -> Question:
         """A question for several metrics as one for this: it reads no field of another."""
         return replace(question, metrics=(self.metric,))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a view that are read beside those of `metric`."""
+        return () if self.of_value is None else self.of_value.fields
 
 
 def _of_metric(metric: Metric) -> Measured:
@@ -53,20 +83,44 @@ def _of_metric(metric: Metric) -> Measured:
         metric.title,
         metric.unit,
         metric.scale,
-        events,
+        f"({exposure}) - ({events})" if metric.worse == "lower" else events,
         exposure,
         f"({PARTS[metric.base].of_view}) > 0",
         metric,
-        is_count=metric.denominator == (metric.base,) and metric.unit == "fraction",
+        is_count=_is_share(metric),
+        is_of_good=metric.worse == "lower",
     )
 
 
-#: By name: every ratio of sums that is worse when it is higher.
+def _is_share(metric: Metric) -> bool:
+    """Whether it is a share of views."""
+    return metric.denominator == (metric.base,) and metric.unit == "fraction"
+
+
+#: By name: every ratio of sums that is worse when it is higher, and every share of views that is worse when it is lower.
 OF_METRICS: Final[Mapping[str, Measured]] = {
     metric.name: _of_metric(metric)
     for metric in METRICS.values()
-    if metric.kind == "ratio" and metric.worse == "higher"
+    if metric.kind == "ratio" and (metric.worse == "higher" or (metric.worse == "lower" and _is_share(metric)))
 }
+
+
+def ratio_of(name: str) -> Measured | None:
+    """The metric of this name; of a sum that is worse when higher, the ratio that says how frequent it is."""
+    if (found := OF_METRICS.get(name)) is not None:
+        return found
+    asked = METRICS.get(name)
+    if asked is None or asked.kind != "sum" or asked.worse != "higher":
+        return None
+    return next((one for one in OF_METRICS.values() if one.metric.numerator == asked.numerator), None)
+
+
+def suspects_by(metric: Metric) -> SuspectsBy | None:
+    """How suspects of a metric are asked for; None where neither direction is worse."""
+    value = VALUES.get(metric.name)
+    if value is not None and value.side is not None:
+        return SuspectsBy(value.side, PARAMETERS[value.side], value.largest, value.rank)
+    return SuspectsBy("ratio") if ratio_of(metric.name) is not None else None
 
 
 def read_with(measured: Measured) -> tuple[Measured, ...]:
@@ -74,37 +128,27 @@ def read_with(measured: Measured) -> tuple[Measured, ...]:
     return tuple(OF_METRICS.values()) if measured.name in OF_METRICS else (measured,)
 
 
-class AskedWith(msgspec.Struct, frozen=True):
-    """How `/v1/suspects` is asked for a metric: its `metric`, and the parameter that says which values are bad, if any."""
-
-    metric: str
-    threshold: str | None
-
-
-def asked_with(metric: Metric) -> AskedWith | None:
-    """How a question for suspects names this metric; None: it cannot be asked for.
-
-    A percentile is asked for by its field: it is worse where more views are above a threshold.
-    """
-    if metric.name in OF_METRICS:
-        return AskedWith(metric.name, None)
-    if metric.field is not None and metric.worse == "higher":
-        return AskedWith(metric.field, "above_ms")
-    return None
-
-
-def above(field: str, above_ms: int) -> Measured:
-    """The share of views, of those with a value, whose value is above a threshold, ms."""
+def beyond(value: Value, threshold: Threshold) -> Measured:
+    """The share of views, of those with a value, whose value is beyond a threshold."""
+    is_worse = f"({value.sql}) {'>' if threshold.side == 'above' else '<'} ?"
     return Measured(
-        field,
-        f"{FIELDS[field]} above {above_ms:,} ms",
+        value.name,
+        value.title if threshold.value is None else f"{value.title} {threshold.side} {_text(threshold)}",
         "fraction",
         1.0,
-        f"CASE WHEN {field} > ? THEN 1 ELSE 0 END",
-        f"CASE WHEN {field} IS NOT NULL THEN 1 ELSE 0 END",
-        f"{field} IS NOT NULL",
+        f"CASE WHEN {is_worse} THEN 1 ELSE 0 END",
+        f"CASE WHEN ({value.sql}) IS NOT NULL THEN 1 ELSE 0 END",
+        f"({value.sql}) IS NOT NULL",
         METRICS["views"],
-        field=field,
-        parameters=(above_ms,),
+        of_value=value,
+        threshold=threshold,
+        parameters=(threshold.value,),
         is_count=True,
     )
+
+
+def _text(threshold: Threshold) -> str:
+    value = threshold.value or 0
+    if threshold.unit == "bps":
+        return f"{value / 1_000:,.0f} kbps"
+    return f"{value:,.0f} ms" if threshold.unit == "ms" else f"{value:g}"

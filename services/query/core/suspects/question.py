@@ -1,6 +1,7 @@
 """A question for suspects as it is asked (the query parameters) and as it is understood. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -13,7 +14,8 @@ from services.query.core.dimensions import CUSTOMER
 from services.query.core.metrics import MEASURED
 from services.query.core.problems import wrong
 from services.query.core.question import ALL, Question, customers_of, dimensions_of, moment_of, zone_of
-from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured, above, read_with
+from services.query.core.suspects.measured import Measured, Threshold, beyond, ratio_of, read_with
+from services.query.core.suspects.values import LARGEST, PARAMETERS, VALUES, Side, Value
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
 SUSPECTS_MAX: Final = 10
@@ -45,13 +47,24 @@ class AskedSuspects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     metric: Annotated[
         str,
         msgspec.Meta(
-            description=f"one of {', '.join(OF_METRICS)}; or a value in ms, with above_ms: {', '.join(MEASURED)}"
+            description="a metric that can be worse: `suspects` of /v1/metrics says how it is asked for; or a value in ms,"
+            f" with above_ms: {', '.join(MEASURED)}"
         ),
     ]
     above_ms: Annotated[
-        int,
-        msgspec.Meta(ge=0, le=86_400_000, description="of a value in ms: views with more than this are the bad ones"),
-    ] = ABOVE_MS
+        Annotated[float, msgspec.Meta(ge=0, le=LARGEST["ms"])] | None,
+        msgspec.Meta(
+            description="of a value in ms that is worse when higher: views with more than this are the bad ones; by default"
+            " the worst tenth of the usual ones, of a percentile those above the usual percentile",
+        ),
+    ] = None
+    below: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=max(LARGEST.values()))] | None,
+        msgspec.Meta(
+            description="of a value that is worse when lower, in its unit: views with less than this are the bad ones; by"
+            " default the worst tenth of the usual ones",
+        ),
+    ] = None
     customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = ALL
     from_: Annotated[str, msgspec.Meta(description="the first moment; by default an hour before `to`")] = msgspec.field(
         name="from", default=""
@@ -103,6 +116,22 @@ class SuspectsQuestion:
     against: Against | None = None
     order_by: OrderBy = "excess"
 
+    @property
+    def sides(self) -> tuple[Question, Question]:
+        """The question of its range, and that of its baseline."""
+        return self.now, self.usual
+
+    @property
+    def needs_threshold(self) -> bool:
+        """Whether views are to say what the threshold is."""
+        threshold = self.measured.threshold
+        return threshold is not None and threshold.value is None
+
+    def with_threshold(self, threshold: Threshold) -> "SuspectsQuestion":
+        """The same with a threshold of its value."""
+        assert self.measured.of_value is not None
+        return replace(self, measured=beyond(self.measured.of_value, threshold))
+
     def held_against(self, views: int, usual_views: int) -> Against:
         """What cohorts are held against, by the views of the range and of its baseline."""
         is_known = usual_views >= min(USUAL_VIEWS_MIN, views / _TIMES_MORE)
@@ -135,7 +164,7 @@ def understood(asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int
             range=within,
             filter=filters.parsed(asked.filter) if asked.filter else None,
             by=by,
-            field=measured.field,
+            fields=measured.fields,
         )
 
     return SuspectsQuestion(measured, of(now), of(usual), asked.limit, _against(asked), asked.order_by)
@@ -150,11 +179,33 @@ def _against(asked: AskedSuspects) -> Against | None:
 
 
 def _measured(asked: AskedSuspects) -> Measured:
-    if asked.metric in MEASURED:
-        return above(asked.metric, asked.above_ms)
-    if (found := OF_METRICS.get(asked.metric)) is None:
-        raise wrong("metric", f"no suspects of {asked.metric[:100]!r}: one of {', '.join((*OF_METRICS, *MEASURED))}")
+    both: dict[Side, float | None] = {"above": asked.above_ms, "below": asked.below}
+    given = {side: threshold for side, threshold in both.items() if threshold is not None}
+    if (value := VALUES.get(asked.metric)) is not None:
+        return beyond(value, _threshold(value, given))
+    if (found := ratio_of(asked.metric)) is None:
+        detail = (
+            f"no suspects of {asked.metric[:100]!r}: a metric of /v1/metrics with `suspects`, or {', '.join(MEASURED)}"
+        )
+        raise wrong("metric", detail)
+    for side in given:
+        raise wrong(PARAMETERS[side], "only of a value with a threshold: this metric is a ratio")
     return found
+
+
+def _threshold(value: Value, given: Mapping[Side, float]) -> Threshold:
+    """The threshold that is given, or one whose value is still to be found."""
+    for side, threshold in given.items():
+        if value.side not in {None, side}:
+            raise wrong(PARAMETERS[side], f"the views {value.side} a threshold are the bad ones of this metric")
+        if len(given) > 1:
+            raise wrong(PARAMETERS[side], f"one of {' and '.join(PARAMETERS.values())}")
+        if threshold > value.largest:
+            raise wrong(PARAMETERS[side], f"at most {value.largest:,} {value.unit}")
+        return Threshold(side, threshold, value.unit, "given")
+    if value.side is None:
+        raise wrong("above_ms", "neither more nor less is worse by itself: above_ms or below")
+    return Threshold(value.side, None, value.unit, "usual")
 
 
 def _baseline(asked: AskedSuspects, now: Range, zone: ZoneInfo, days_max: int) -> Range:

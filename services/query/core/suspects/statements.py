@@ -10,6 +10,7 @@ from services.query.core.question import Question
 from services.query.core.sql.coded import MASK
 from services.query.core.sql.statements import SAMPLED_BY, Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured
+from services.query.core.suspects.values import Value
 from shared.statistics.suspects.sampling import Sampling
 
 TOTALS: Final = ("rows", "views", "bad")
@@ -55,6 +56,26 @@ def columns_of(measures: Sequence[Measured]) -> dict[str, str]:
     """The column of each expression that the events, exposure or base of these metrics are; several have some in common."""
     expressions = dict.fromkeys(part for one in measures for part in (one.events, one.exposure, one.base))
     return {expression: f"m{number}" for number, expression in enumerate(expressions)}
+
+
+def known(question: Question, value: Value, codes: Codes | None = None) -> Statement:
+    """How many views have a value."""
+    condition, parameters = conditions_of(question, codes)
+    return Statement(
+        f"SELECT count({value.sql}) AS known FROM views WHERE {condition}",  # noqa: S608 - names of ours
+        tuple(parameters),
+        ("known",),
+    )
+
+
+def ranked(question: Question, value: Value, one_of: int, codes: Codes | None = None) -> Statement:
+    """The value at the rank of `value`, and the smallest one above 0; of one of so many views."""
+    condition, parameters = conditions_of(question, codes)
+    sql = f"""
+        SELECT quantile_disc(value, {value.rank})::double AS ranked, min(value) FILTER (WHERE value > 0)::double AS least
+        FROM (SELECT {value.sql} AS value FROM views WHERE {condition} AND {SAMPLED_BY} % {one_of:d} = 0) AS found
+    """  # noqa: S608
+    return Statement(sql, tuple(parameters), ("ranked", "least"))
 
 
 def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes | None = None) -> Statement:

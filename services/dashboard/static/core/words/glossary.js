@@ -219,6 +219,14 @@ export const GLOSSARY = [
     "cta": "CTA-5004-B: dfa is of the session, the row's figure of the play"
   },
   {
+    "name": "dropped frame frequency, per minute",
+    "formula": "Σ dropped_frames / (Σ playing_ms / 60,000), of views whose dropped frames are known",
+    "source": "own: of two groups the one that plays longer drops more",
+    "clients": "mux, CMCD, native",
+    "mux": "– (Mux has the count)",
+    "cta": "CTA-5004-B: dfa, of the session"
+  },
+  {
     "name": "views dropped",
     "formula": "view_dropped / V",
     "source": "Mux, view dropped percentage",

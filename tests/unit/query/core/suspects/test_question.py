@@ -1,6 +1,5 @@
 """A question for suspects as it is understood: its ranges, its metric, its dimensions, and what is refused."""
 
-import msgspec
 import pytest
 
 from services.query.core.calendar import DAY_MS, HOUR_MS, Range
@@ -8,7 +7,7 @@ from services.query.core.customers import Customers
 from services.query.core.metrics import MEASURED, METRICS, Metric
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
-from services.query.core.suspects.measured import OF_METRICS, AskedWith, asked_with
+from services.query.core.suspects.measured import OF_METRICS, Threshold, suspects_by
 from services.query.core.suspects.question import DIMENSIONS, AskedSuspects, SuspectsQuestion, understood
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
@@ -70,42 +69,102 @@ def test_customers_are_told_apart_where_there_are_several() -> None:
     assert "customer" not in [one.name for one in question(Customers(("acme",))).now.by]
 
 
-@pytest.mark.parametrize("name", [*OF_METRICS, *MEASURED])
-def test_any_ratio_that_is_worse_when_higher_and_any_measured_value_can_be_asked_for(name: str) -> None:
-    asked = msgspec.convert({"metric": name, "above_ms": "2500"}, AskedSuspects, strict=False)
-    found = understood(asked, lambda _: Customers(("acme",)), NOW_MS)
-
-    assert found.measured.name == name
-    assert found.measured.parameters == ((2_500,) if name in MEASURED else ())
-
-
-# Two sums have the names of fields, and those can be asked for.
-@pytest.mark.parametrize(
-    "metric", [one for one in METRICS.values() if one.name not in MEASURED], ids=lambda one: one.name
-)
-def test_the_catalogue_says_how_each_metric_is_asked_for(metric: Metric) -> None:
-    named = asked_with(metric)
-    if named is None:
-        with pytest.raises(Wrong):
-            question(metric=metric.name)
+@pytest.mark.parametrize("metric", [one for one in METRICS.values() if one.worse is not None], ids=lambda one: one.name)
+def test_any_metric_that_can_be_worse_can_be_asked_for_as_the_catalogue_says(metric: Metric) -> None:
+    by = suspects_by(metric)
+    assert by is not None
+    found = question(metric=metric.name)
+    assert found.needs_threshold == (by.by != "ratio")
+    if by.parameter is None:
+        assert (found.measured.threshold, found.measured.parameters) == (None, ())
         return
-    given = {} if named.threshold is None else {named.threshold: "2500"}
-    assert question(metric=named.metric, **given).measured.name in {metric.name, metric.field}
+    assert by.parameter == {"higher": "above_ms", "lower": "below"}[metric.worse or ""]
+    assert by.largest is not None
+    given = question(metric=metric.name, **{by.parameter: str(by.largest)})
+    assert (given.measured.name, given.measured.parameters, given.needs_threshold) == (
+        metric.name,
+        (by.largest,),
+        False,
+    )
+    with pytest.raises(Wrong):
+        question(metric=metric.name, **{by.parameter: str(by.largest + 1)})
 
 
-def test_shares_and_percentiles_that_are_worse_when_higher_can_be_asked_for() -> None:
-    assert asked_with(METRICS["rebuffer_fraction"]) == AskedWith("rebuffer_fraction", None)
-    assert asked_with(METRICS["startup_ms_p95"]) == AskedWith("startup_ms", "above_ms")
-    for name in ("views", "playback_failures", "view_watch_ms_p50"):
-        assert asked_with(METRICS[name]) is None, name
+@pytest.mark.parametrize("metric", [one for one in METRICS.values() if one.worse is None], ids=lambda one: one.name)
+def test_the_catalogue_has_no_suspects_of_a_metric_that_cannot_be_worse(metric: Metric) -> None:
+    assert suspects_by(metric) is None
+    with pytest.raises(Wrong):
+        question(metric=metric.name)
+
+
+@pytest.mark.parametrize("field", MEASURED)
+def test_any_value_of_a_distribution_can_be_asked_for(field: str) -> None:
+    found = question(metric=field, above_ms="2500.5")
+
+    assert (found.measured.name, found.measured.parameters, found.now.fields) == (field, (2_500.5,), (field,))
+    assert found.measured.threshold == Threshold("above", 2_500.5, "ms", "given")
+
+
+def test_watch_time_is_asked_for_on_either_side() -> None:
+    """Neither is worse by itself."""
+    assert question(metric="watch_ms", below="60000").measured.threshold == Threshold("below", 60_000, "ms", "given")
+    assert question(metric="watch_ms", above_ms="60000").measured.threshold == Threshold("above", 60_000, "ms", "given")
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio"),
+    [
+        ("playback_failures", "playback_failure_fraction"),
+        ("exits_before_start", "exit_before_start_fraction"),
+        ("rebuffer_count", "rebuffers_per_minute"),
+        ("dropped_frames", "dropped_frames_per_minute"),
+    ],
+)
+def test_of_a_sum_the_ratio_is_searched_that_says_how_frequent_it_is(name: str, ratio: str) -> None:
+    assert question(metric=name).measured is OF_METRICS[ratio]
+
+
+def test_a_title_says_the_threshold() -> None:
+    assert question(metric="bitrate_bps").measured.title == "weighted average bitrate"
+    assert question(metric="bitrate_bps", below="1234567").measured.title == "weighted average bitrate below 1,235 kbps"
+    assert question(metric="experience_score", below="61.75").measured.title == "experience below 61.75"
+    assert question(metric="startup_ms_p95", above_ms="4000").measured.title == "video start-up time above 4,000 ms"
 
 
 @pytest.mark.parametrize(
     ("given", "parameter"),
     [
         ({"metric": "views"}, "metric"),
-        ({"metric": "bitrate_bps"}, "metric"),
-        ({"metric": "experience_score"}, "metric"),
+        ({"metric": "bitrate"}, "metric"),
+        ({"metric": "watch_ms"}, "above_ms"),
+        ({"metric": "watch_ms", "above_ms": "1", "below": "2"}, "above_ms"),
+        ({"metric": "startup_ms", "above_ms": "-1"}, "above_ms"),
+        ({"metric": "startup_ms", "above_ms": "86400001"}, "above_ms"),
+        ({"metric": "startup_ms", "below": "1000"}, "below"),
+        ({"metric": "bitrate_bps", "above_ms": "1000"}, "above_ms"),
+        ({"metric": "playback_failure_fraction", "above_ms": "1000"}, "above_ms"),
+        ({"metric": "spi_good_fraction", "below": "0.5"}, "below"),
+        ({"metric": "experience_score", "below": "100.01"}, "below"),
+        ({"metric": "watch_ms", "below": "86400001"}, "below"),
+        *(
+            ({"metric": metric, "below": text}, "below")
+            for metric in ("bitrate_bps", "experience_score")
+            for text in (
+                "nan",
+                "NaN",
+                "-nan",
+                "inf",
+                "-inf",
+                "-1",
+                "-0.001",
+                "1e400",
+                "1e99",
+                "9" * 400,
+                "",
+                "low",
+                "1,5",
+            )
+        ),
         ({"dimensions": "cdn"}, "dimensions"),
         ({"dimensions": "cdn,nothing"}, "dimensions"),
         ({"dimensions": ",".join(f"custom.{number}" for number in range(DIMENSIONS_MAX + 1))}, "dimensions"),
@@ -115,7 +174,6 @@ def test_shares_and_percentiles_that_are_worse_when_higher_can_be_asked_for() ->
         ({"baseline_from": "2026-03-27", "baseline_to": "2026-03-26"}, "baseline_from"),
         ({"filter": "{}"}, "filter"),
         ({"limit": "11"}, "limit"),
-        ({"above_ms": "-1"}, "above_ms"),
         ({"order_by": "factor"}, "order_by"),
         ({"anything": "1"}, None),
     ],
