@@ -13,7 +13,7 @@ from services.query.core.suspects.values import Value
 from services.query.rim.threads import both
 
 #: So many values say where a rank is within a fifth of a percent of the views: an exact one of ten million takes half a second.
-_VALUES_MAX: Final = 100_000
+VALUES_MAX: Final = 100_000
 
 
 async def with_threshold(question: SuspectsQuestion, views: Sequence[Views]) -> SuspectsQuestion:
@@ -30,7 +30,7 @@ async def with_threshold(question: SuspectsQuestion, views: Sequence[Views]) -> 
     is_usual = usual > 0 and question.held_against(now, usual) == "usual"
     place, known = (1, usual) if is_usual else (0, now)
     side = question.sides[place]
-    asked = partial(statements.ranked, side, value, known // _VALUES_MAX + 1)
+    asked = partial(statements.ranked, side, value, known // VALUES_MAX + 1)
     (found,) = await views[place].rows(asked)
     at = found["ranked"]
     # Nothing is below 0: where the worst tenth has the lowest value of all, it is below the next one.

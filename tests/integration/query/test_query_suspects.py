@@ -1,10 +1,8 @@
 """Suspects from a warehouse and hot rows: the cohort that was made worse is named, with figures that other paths give too."""
 
 import json
-import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,112 +11,45 @@ import pytest
 from msgspec import structs, to_builtins
 
 from deploy.local.postgres import Postgres as Server
-from services.query.core.answer import Figure
+from services.query import thresholds
 from services.query.core.customers import EVERY_CUSTOMER, Customers
 from services.query.core.question import Asked, parsed
 from services.query.core.question import understood as understood_question
-from services.query.core.suspects.answer import Looked, Suspect, Suspects, Threshold
-from services.query.core.suspects.question import SUSPECTS_MAX, AskedSuspects, SuspectsQuestion, understood
+from services.query.core.suspects.answer import Looked, Suspects
+from services.query.core.suspects.question import SUSPECTS_MAX
 from services.query.memory import Loaded, Memory
 from services.query.suspecting import Suspecting, _searched
 from shared.schemas.view import View
 from shared.statistics.suspects.suspect import LINE
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, known, ranked
+from tests.integration.query.suspected_views import (
+    FROM_MS,
+    LOWER,
+    NOW,
+    USUAL,
+    WORSE,
+    asked,
+    named,
+    suspected,
+    viewed,
+    with_hot_hour,
+)
+from tests.unit.query.recounting import DAY_MS, HOUR_MS
 
 pytestmark = pytest.mark.integration
 
-FROM_MS = T0_MS + 3 * DAY_MS
-WITHIN = {"from": str(FROM_MS), "to": str(FROM_MS + HOUR_MS)}
-WORSE = {"cdn": "fastly", "asn": "3320", "player_version": "1.2"}
-#: Of 6,000 views of the hour and 9,000 of the day before it.
-NOW, USUAL = 6_000, 9_000
-#: Metrics that are worse when they are lower, and that the cohort has less of.
-LOWER = ("bitrate_bps", "experience_score", "smoothness_score", "request_throughput_bps", "spi_good_fraction")
 #: Another one, which fails less often.
 INCIDENT = {"cdn": "akamai", "asn": 3209, "player_version": "1.2"}
 #: Values whose threshold the baseline gives.
-BY_DEFAULT = (*LOWER[:-1], "startup_ms", "startup_ms_p95", "live_latency_ms_p50")
+BY_DEFAULT = ("bitrate_bps", "experience_score", "request_throughput_bps", "startup_ms_p95")
 #: So few views with events are in a sample that leaves the cohort below the line, and a wider one before it.
 BAD_NEAR = 20
 
 
-@cache
-def viewed(number: int) -> View:
-    chance = random.Random(number)
-    is_now = number < NOW
-    at_ms = FROM_MS + chance.randrange(HOUR_MS) if is_now else FROM_MS - 1 - chance.randrange(DAY_MS)
-    cdn, asn, version = (
-        chance.choice(values)
-        for values in (("fastly", "akamai", "own"), (3320, 3209, 6830, 12322), ("1.2", "1.2", "1.3", "1.4"))
-    )
-    is_worse = is_now and (cdn, asn, version) == ("fastly", 3320, "1.2")
-    stalls = chance.random() < (0.6 if is_worse else 0.1)
-    quality = quality_of(number, is_worse=is_worse)
-    return a_view(
-        chance,
-        f"view-{number}",
-        customer_id="acme" if number % 3 else "other",
-        day=at_ms // DAY_MS,
-        first_append_ms=at_ms,
-        last_append_ms=at_ms,
-        view_start_ms=at_ms,
-        view_end_ms=at_ms,
-        cdn=cdn,
-        asn=asn,
-        player_version=version,
-        country={3320: "DE", 3209: "DE", 6830: "AT", 12322: "FR"}[asn],
-        playback_failed=chance.random() < (0.25 if is_worse else 0.03),
-        startup_ms=chance.choice([None, 300, 900, 9_000 if is_worse else 1_000]),
-        watch_ms=600_000,
-        playing_ms=590_000,
-        rebuffer_ms=chance.randrange(20_000) if stalls else 0,
-        rebuffer_count=int(stalls),
-        deleted=False,
-        **quality,
-    )
-
-
-def quality_of(number: int, *, is_worse: bool) -> dict[str, Any]:
-    """What is worse when it is lower: of half of the views of the cohort. A tenth of all views has none of it."""
-    chance = random.Random(f"quality of {number}")
-    if chance.random() < 0.1:
-        return {"avg_bitrate_bps": None, "score_view": None, "score_smooth": None, "spi_good": None, "req_bytes": None}
-    is_low = is_worse and chance.random() < 0.5
-    bitrate_bps = chance.randrange(200_000, 2_000_000) if is_low else chance.randrange(1_500_000, 8_000_000)
-    return {
-        "avg_bitrate_bps": bitrate_bps,
-        "req_bytes": bitrate_bps // 4,
-        "req_time_ms": 1_000,
-        "score_view": round(chance.uniform(5, 60) if is_low else chance.uniform(45, 100), 2),
-        "score_smooth": 44.72 if is_low else chance.choice([100.0, 100.0, 100.0, 89.44]),
-        "spi_good": not is_low and chance.random() < 0.9,
-        "dropped_frames": chance.randrange(300 if is_low else 30),
-    }
-
-
 @pytest.fixture(scope="module")
 def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """The hour is hot in Postgres; the day before it, and half of the hour as it was, are in the warehouse."""
-    with installed(postgres, tmp_path_factory.mktemp("query")) as made:
-        views = [viewed(number) for number in range(NOW + USUAL)]
-        made.in_warehouse(views[NOW // 2 :])
-        made.in_postgres(views[:NOW])
-        made.settle(FROM_MS // HOUR_MS)
+    with with_hot_hour(postgres, tmp_path_factory.mktemp("query")) as made:
         yield made
-
-
-def asked(*, customers: Customers = EVERY_CUSTOMER, **given: str) -> SuspectsQuestion:
-    found = parsed(AskedSuspects, list({"metric": "playback_failure_fraction", **WITHIN, **given}.items()))
-    return understood(found, lambda _: customers, FROM_MS + DAY_MS)
-
-
-async def suspected(
-    installation: Installation, *, customers: Customers = EVERY_CUSTOMER, bad_max: int = 10**6, **given: str
-) -> Suspects:
-    async with installation.answering() as answering:
-        suspecting = Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max)
-        return await suspecting.suspects(asked(customers=customers, **given))
 
 
 def rounded(found: Suspects) -> Any:
@@ -148,10 +79,6 @@ def counted_loads(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> list[pa.Ta
     return found
 
 
-def named(one: Suspect) -> dict[str, str | None]:
-    return {condition.dimension: condition.value for condition in one.conditions}
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -177,107 +104,6 @@ async def test_the_cohort_that_became_worse_is_the_first_suspect_by_any_metric(
     assert len(found.suspects) == 1
     is_known_of_all = given["metric"] not in (*LOWER, "startup_ms", "startup_ms_p95", "dropped_frames")
     assert not is_known_of_all or found.read == Looked(NOW + USUAL, NOW + USUAL)
-
-
-@pytest.mark.parametrize("metric", ["playback_failure_fraction", "startup_ms", "startup_ms_p50", *LOWER])
-async def test_hours_in_which_nothing_changed_have_no_suspect_by_any_metric(
-    installation: Installation, metric: str
-) -> None:
-    half = {"from": str(FROM_MS - DAY_MS // 2), "to": str(FROM_MS), "baseline_from": str(FROM_MS - DAY_MS)}
-    found = await suspected(installation, metric=metric, **half)
-
-    assert found.suspects == []
-    assert found.figure.n > USUAL // 4
-    assert found.usual.value == pytest.approx(found.figure.value, rel=0.25)
-
-
-#: Of each metric that is worse when lower the field of a view that has its value.
-FIELDS = {"bitrate_bps": "avg_bitrate_bps", "experience_score": "score_view", "smoothness_score": "score_smooth"}
-
-
-@pytest.mark.parametrize("bad_max", [10**6, 250])
-@pytest.mark.parametrize("metric", FIELDS)
-async def test_views_below_the_worst_tenth_of_the_baseline_are_counted_as_recounting_counts_them(
-    installation: Installation, metric: str, bad_max: int
-) -> None:
-    found = await suspected(installation, metric=metric, bad_max=bad_max)
-
-    assert found.threshold is not None
-    below = found.threshold.value
-    assert (found.threshold.side, found.threshold.origin) == ("below", "usual")
-    assert below == ranked(values_of(metric, range(NOW, NOW + USUAL)), 0.1)
-    assert below is not None
-    cohort = [number for number in range(NOW + USUAL) if is_of(viewed(number), WORSE)]
-    others = sorted({*range(NOW + USUAL)} - {*cohort})
-    (suspect,) = found.suspects
-    for figure, numbers, is_now in (
-        (found.figure, [*cohort, *others], True),
-        (found.usual, [*cohort, *others], False),
-        (suspect.figure, cohort, True),
-        (suspect.usual, cohort, False),
-        (suspect.rest, others, True),
-        (suspect.rest_usual, others, False),
-    ):
-        values = values_of(metric, [number for number in numbers if (number < NOW) == is_now])
-        assert (figure.value, figure.n) == (sum(value < below for value in values) / len(values), len(values))
-
-
-async def test_the_share_of_good_views_has_the_figures_of_the_other_paths(installation: Installation) -> None:
-    """It is worse when lower, and no threshold is needed: a view is good or not."""
-    found = await suspected(installation, metric="spi_good_fraction")
-
-    good = known([viewed(number) for number in range(NOW)], "spi_good")
-    assert (found.figure.value, found.figure.n) == (sum(good) / len(good), len(good))
-    assert found.threshold is None
-    (suspect,) = found.suspects
-    assert (suspect.figure.value or 1) < (suspect.rest.value or 0) - 0.2
-    bad = suspect.figure.n * (1 - (suspect.figure.value or 1))
-    assert 0.5 * bad < suspect.excess < bad
-
-
-async def test_a_range_without_a_baseline_has_its_own_worst_tenth(installation: Installation) -> None:
-    before = {"baseline_from": str(FROM_MS - 3 * DAY_MS), "baseline_to": str(FROM_MS - 2 * DAY_MS)}
-    found = await suspected(installation, metric="bitrate_bps", **before)
-    beside = await suspected(installation, metric="bitrate_bps", against="rest")
-    nobody = await suspected(installation, metric="bitrate_bps", **before, filter='{"dimension": "cdn", "in": ["no"]}')
-
-    for one in (found, beside):
-        assert one.threshold is not None
-        assert (one.threshold.origin, one.threshold.value) == (
-            "range",
-            ranked(values_of("bitrate_bps", range(NOW)), 0.1),
-        )
-    assert (nobody.threshold, nobody.figure) == (Threshold("below", None, "bps", "usual"), Figure(None, 0))
-    assert nobody.title == "weighted average bitrate"
-
-
-async def test_views_at_the_lowest_score_are_the_worst_where_they_are_more_than_a_tenth(
-    postgres: Server, tmp_path: Path
-) -> None:
-    """Nothing is below 0: the threshold is the next value."""
-
-    def at(number: int) -> View:
-        view = viewed(number)
-        is_failed = number % 20 < (12 if number < NOW and view.cdn == "own" else 3)
-        return structs.replace(view, score_success=0.0 if is_failed else 50.0 if number % 20 == 4 else 100.0)
-
-    with installed(postgres, tmp_path) as made:
-        made.in_warehouse([at(number) for number in range(NOW + USUAL)])
-        made.settle(FROM_MS // HOUR_MS)
-        found = await suspected(made, metric="success_score")
-
-    assert found.threshold is not None
-    assert found.threshold.value == 50
-    assert found.usual.value == pytest.approx(0.15, abs=0.001)
-    assert [named(one) for one in found.suspects] == [{"cdn": "own"}]
-
-
-def is_of(view: View, cohort: dict[str, str]) -> bool:
-    return all(str(getattr(view, name)) == value for name, value in cohort.items())
-
-
-def values_of(metric: str, numbers: Iterable[int]) -> list[float]:
-    return known([viewed(number) for number in numbers], FIELDS[metric])
 
 
 async def test_figures_are_those_of_the_other_paths_under_the_suspects_filter(installation: Installation) -> None:
@@ -348,6 +174,8 @@ async def test_columns_in_memory_give_the_answer_of_files(
     bad_max: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Some of the views say the threshold, if they are to.
+    monkeypatch.setattr(thresholds, "VALUES_MAX", 1_000)
     from_files = await suspected(nearly_settled, customers=customers, bad_max=bad_max, **given)
     assert from_files.read.sampled < from_files.read.views
     assert [source.name for source in from_files.about.sources] == ["warehouse", "hot_rows"]
