@@ -38,7 +38,8 @@ _VIEWS: Final = """
         CAST(1800000 * u13 AS bigint) AS watch_ms, CAST(watch_ms * 0.97 AS bigint) AS playing_ms,
         CAST(CASE WHEN u14 < 0.2 THEN 20000 * u14 * (1 + u4) ELSE 0 END AS bigint) AS rebuffer_ms,
         CAST(5 * u14 AS bigint) AS rebuffer_count, 0::bigint AS seek_count, 0::bigint AS seek_ms,
-        CAST(4000000 * u8 AS bigint) * watch_ms AS bitrate_integral, watch_ms AS bitrate_time_ms,
+        CAST(4000000 * u8 AS bigint) AS avg_bitrate_bps, avg_bitrate_bps * watch_ms AS bitrate_integral,
+        watch_ms AS bitrate_time_ms,
         10::bigint AS beacon_count, 0::bigint AS duplicate_count, {day}::bigint AS day
     FROM (SELECT i AS n, {randoms} FROM range({first}, {last}) AS numbers (i))
     ORDER BY {order}
