@@ -161,27 +161,37 @@ def test_an_answer_that_comes_late_is_not_shown_for_another_picture(seen: Seen, 
     assert not page.evaluate("window.others")
 
 
-def test_a_percentile_is_asked_by_views_beyond_its_figure_or_beyond_another(seen: Seen, looked: Looked) -> None:
+def test_a_value_is_asked_by_its_worst_usual_views_or_by_those_beyond_a_threshold_that_is_typed(
+    seen: Seen, looked: Looked
+) -> None:
     page = seen.page
     seen.open(address(looked, "compare=previous&metrics=startup_ms_p50"))
-    expect(page.locator("#overall .value")).to_be_visible(timeout=SOON_MS)
-    page.locator("#ask-suspects").click()
+    page.locator("#ask-suspects").click(timeout=SOON_MS)
     expect(page.locator("#who-of")).to_be_visible(timeout=SOON_MS)
-    figure = FIGURES["startup_ms_p50"](within(looked, stretch(looked), customer_id="acme"))
-    (proposed,) = seen.asked[SUSPECTS]["above_ms"]
-    assert int(proposed) == pytest.approx(figure, rel=0.05)
-    assert seen.asked[SUSPECTS]["metric"] == ["startup_ms"]
-    assert float(page.locator("#threshold").input_value()) == int(proposed) / 1_000
+    assert seen.asked[SUSPECTS]["metric"] == ["startup_ms_p50"]
+    assert "above_ms" not in seen.asked[SUSPECTS]
+    begin, end = stretch(looked)
+    usual = FIGURES["startup_ms_p50"](within(looked, (begin - LENGTH_MS, begin), customer_id="acme"))
+    assert float(page.locator("#threshold").input_value()) == pytest.approx(usual / 1_000, rel=0.01)
     page.locator("#threshold").fill("2.5")
     with page.expect_response(lambda one: "above_ms=2500" in one.url) as found:
         page.locator("#threshold").press("Enter")
-    views = [one for one in within(looked, stretch(looked), customer_id="acme") if one.startup_ms is not None]
+    views = [one for one in within(looked, (begin, end), customer_id="acme") if one.startup_ms is not None]
     assert found.value.json()["figure"] == {
         "value": pytest.approx(sum((one.startup_ms or 0) > 2_500 for one in views) / len(views)),
         "n": len(views),
     }
     expect(page.locator("#suspected")).to_contain_text("above 2,500 ms", timeout=SOON_MS)
     expect(page).to_have_url(re.compile("threshold=2500"))
+
+
+def test_a_score_is_asked_by_the_views_below_a_threshold(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.open(address(looked, "compare=previous&metrics=experience_score&suspects=1&threshold=61.5"))
+    expect(page.locator("#who-of")).to_contain_text("below 61.5", timeout=SOON_MS)
+    assert (seen.asked[SUSPECTS]["metric"], seen.asked[SUSPECTS]["below"]) == (["experience_score"], ["61.5"])
+    expect(page.locator("#threshold-form")).to_contain_text("Bad below")
+    expect(page.locator("#threshold")).to_have_value("61.5")
 
 
 def test_without_a_comparison_the_api_says_what_is_usual(seen: Seen, looked: Looked) -> None:

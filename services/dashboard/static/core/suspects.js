@@ -17,6 +17,7 @@ const EVENTS = {
   rebuffer_ratio: { one: "rebuffering", many: "rebuffering", isTime: true },
   seek_latency_ms: { one: "seeking", many: "seeking", isTime: true },
   request_latency_ms: { one: "waiting for requests", many: "waiting for requests", isTime: true },
+  dropped_frames_per_minute: { one: "dropped frame", many: "dropped frames" },
   upscale_fraction: { one: "upscaling", many: "upscaling", isTime: true },
 };
 /** Of all others: views on the bad side of a threshold. */
@@ -39,18 +40,19 @@ export function excessText(metric, excess) {
 /** @param {number} nats */
 export const evidenceText = (nats) => `evidence ${nats.toFixed(nats < 10 ? 1 : 0)}`;
 
-/** How the API is asked for suspects of a metric: as `/v1/metrics` says it. @typedef {{metric: string, threshold: string | null}} AskedWith */
+/** How the API is asked for suspects of a metric: as `/v1/metrics` says it. @typedef {{by: "ratio" | "above" | "below", parameter: string | null, largest: number | null, rank: number | null}} AskedBy */
 
 /**
  * The parameters of the question for suspects of a picture: its metric and threshold, and what it is compared with as what is usual.
- * @param {AskedWith} asked
+ * @param {string} metric
+ * @param {AskedBy} asked
  * @param {string} threshold - From where on a value is bad, in the API's unit; empty: as the API has it.
  * @param {{from_ms: number, to_ms: number} | null} baseline - Null: the API's own.
  * @returns {Record<string, string | number>}
  */
-export const questionOf = (asked, threshold, baseline) => ({
-  metric: asked.metric,
-  ...(asked.threshold && threshold ? { [asked.threshold]: threshold } : {}),
+export const questionOf = (metric, asked, threshold, baseline) => ({
+  metric,
+  ...(asked.parameter && threshold ? { [asked.parameter]: threshold } : {}),
   ...(baseline ? { baseline_from: baseline.from_ms, baseline_to: baseline.to_ms } : {}),
 });
 
@@ -72,11 +74,11 @@ const TYPED = { ms: { per: 1_000, name: "s" }, bps: { per: 1e6, name: "Mbps" } }
 /** @param {string} unit - Of the metric. */
 export const typedIn = (unit) => TYPED[unit] ?? { per: 1, name: "" };
 
-/**
- * A figure as the threshold that is proposed: two digits of it are enough, and none is as well.
- * @param {number | null | undefined} figure
- */
-export const thresholdOf = (figure) => (figure ? String(Math.round(Number(figure.toPrecision(2)))) : "");
+/** A threshold as it is typed, in three digits. @param {string} unit @param {number | null | undefined} value - In the API's unit; null: no view has a value. */
+export const typedText = (unit, value) => (value ? String(Number((value / typedIn(unit).per).toPrecision(3))) : "");
+
+/** The same as the API takes it. @param {string} unit @param {number} typed */
+export const sentText = (unit, typed) => String(typedIn(unit).per > 1 ? Math.round(typed * typedIn(unit).per) : typed);
 
 /** What suspects are ranked by; the API finds the same ones. */
 export const RANKS = { excess: "excess", surprise: "evidence" };

@@ -46,7 +46,7 @@ export default function Explore() {
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>
       <${Overall} found=${overall} metric=${metric} />
-      <${WhoIsBehind} metric=${metric} compare=${compare} figure=${overall.data?.metrics[metric]} />
+      <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
       ${as === "line" && second && html`<p class="note">The lines are by ${titleOf(by)} alone; the table below has both.</p>`}

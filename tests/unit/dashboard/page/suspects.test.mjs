@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedRange, DAY_MS, HOUR_MS } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { baselineOf, evidenceText, excessText, questionOf, ranked, thresholdOf, typedIn } from "../../../../services/dashboard/static/core/suspects.js";
+import { baselineOf, evidenceText, excessText, questionOf, ranked, sentText, typedText } from "../../../../services/dashboard/static/core/suspects.js";
 
 const NOW_MS = Date.UTC(2026, 0, 10, 12, 34, 56);
 const explore = (search) => placeOf("/explore", search, "UTC");
@@ -14,16 +14,17 @@ test("a suspect's excess says what there is more of, counted or in time", () => 
   assert.equal(excessText("playback_failure_fraction", 1_234), "1,234 more failures than expected");
   assert.equal(excessText("exit_before_start_fraction", 1.2), "1 more exit before start than expected");
   assert.equal(excessText("rebuffer_fraction", 8_280_000), "2.3 h more rebuffering than expected");
+  assert.equal(excessText("dropped_frames_per_minute", 7), "7 more dropped frames than expected");
   assert.equal(excessText("startup_ms", 7), "7 more bad views than expected");
   assert.deepEqual([evidenceText(3.06), evidenceText(41.4)], ["evidence 3.1", "evidence 41"]);
 });
 
 test("a question names the metric, its threshold and what is compared with, and leaves to the API what is not said", () => {
-  const share = { metric: "rebuffer_fraction", threshold: null };
-  const value = { metric: "startup_ms", threshold: "above_ms" };
-  assert.deepEqual(questionOf(share, "5000", null), { metric: "rebuffer_fraction" });
-  assert.deepEqual(questionOf(value, "", null), { metric: "startup_ms" });
-  assert.deepEqual(questionOf(value, "2500", { from_ms: 1, to_ms: 2 }), { metric: "startup_ms", above_ms: "2500", baseline_from: 1, baseline_to: 2 });
+  const share = { by: "ratio", parameter: null, largest: null, rank: null };
+  const value = { by: "below", parameter: "below", largest: 10_000_000_000, rank: 0.1 };
+  assert.deepEqual(questionOf("rebuffer_fraction", share, "5000", null), { metric: "rebuffer_fraction" });
+  assert.deepEqual(questionOf("bitrate_bps", value, "", null), { metric: "bitrate_bps" });
+  assert.deepEqual(questionOf("bitrate_bps", value, "2500", { from_ms: 1, to_ms: 2 }), { metric: "bitrate_bps", below: "2500", baseline_from: 1, baseline_to: 2 });
 });
 
 test("the baseline is the range that is compared with, as long as the other", () => {
@@ -63,9 +64,9 @@ test("what was asked of one picture is not asked of another one", () => {
   assert.equal(changed(placeOf("/", "", "UTC"), { screen: "explore", range: "1h", more: { suspects: "1" } }).more.suspects, "1");
 });
 
-test("a threshold is proposed in two digits, and typed in units of people", () => {
-  assert.deepEqual([5_873.2, 940, 7.6, null, 0].map(thresholdOf), ["5900", "940", "8", "", ""]);
-  assert.deepEqual(["ms", "bps", "score"].map((unit) => typedIn(unit).per), [1_000, 1e6, 1]);
+test("a threshold is shown in three digits, and typed in units of people", () => {
+  assert.deepEqual([["ms", 5_873.2], ["ms", 940], ["bps", 1_234_567], ["score", 61.75], ["ms", null], ["ms", 0]].map(([unit, value]) => typedText(unit, value)), ["5.87", "0.94", "1.23", "61.8", "", ""]);
+  assert.deepEqual([sentText("ms", 2.5), sentText("ms", 0.0004), sentText("bps", 1.5), sentText("score", 61.75)], ["2500", "0", "1500000", "61.75"]);
 });
 
 test("suspects are ranked by how much they explain, or by how sure they are", () => {

@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 
-/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null, suspects: import("../../core/suspects.js").AskedWith | null}} Metric */
+/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null, suspects: import("../../core/suspects.js").AskedBy | null}} Metric */
 /** @typedef {{name: string, title: string, kind: string}} Dimension */
 
 /** @type {import("@preact/signals").Signal<Record<string, Metric>>} */

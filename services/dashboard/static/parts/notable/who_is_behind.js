@@ -2,9 +2,8 @@
 // Who is behind a figure of Explore: asked by a click, of the metric, range, filters and comparison that are drawn.
 
 import { useSignal } from "@preact/signals";
-import { isShown } from "../../core/figures.js";
 import { rangeText } from "../../core/place/ranges.js";
-import { baselineOf, questionOf, ranked, RANKS, thresholdOf, typedIn } from "../../core/suspects.js";
+import { baselineOf, questionOf, ranked, RANKS, sentText, typedIn, typedText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { addressFor, Answered, useFetched } from "../data/asking.js";
 import { capital, metricOf, metrics } from "../data/known.js";
@@ -16,8 +15,8 @@ import { Suspects, SUSPECTED } from "./suspects.js";
 /** As many as one answer has. */
 const LIMIT = 10;
 
-/** @typedef {import("../../core/suspects.js").AskedWith} AskedWith */
-/** What is drawn, and its figure: from there on a value is bad, unless somebody says something else. @typedef {{metric: string, compare: string, figure: {value: number | null, n: number} | undefined}} Picture */
+/** @typedef {import("../../core/suspects.js").AskedBy} AskedBy */
+/** What is drawn. @typedef {{metric: string, compare: string}} Picture */
 
 /** @param {Picture} props */
 export function WhoIsBehind(props) {
@@ -29,8 +28,8 @@ export function WhoIsBehind(props) {
   return html`<p class="note" id="no-suspects">Who is behind it cannot be asked of ${metricOf(metric).title}. Choose another metric, such as <${Link} to=${{ more: { metrics: other } }}>${metricOf(other).title}<//>.</p>`;
 }
 
-/** @param {Picture & {asked: AskedWith}} props */
-function Asked({ metric, compare, figure, asked }) {
+/** @param {Picture & {asked: AskedBy}} props */
+function Asked({ metric, compare, asked }) {
   const within = place.value;
   const { customer, range, from, to, tz, filters, more } = within;
   const isOpen = more.suspects === "1";
@@ -39,18 +38,17 @@ function Asked({ metric, compare, figure, asked }) {
   const baseline = () => baselineOf(compare, within, Date.now());
   const doesOverlap = Boolean(baseline()?.doesOverlap);
   // The times follow from the moment when it is asked: a minute later it is the same question.
-  const key = JSON.stringify(["/v1/suspects", customer, range, from, to, tz, filters, asked, threshold, compare]);
-  const address = () => addressFor("/v1/suspects", within, { limit: LIMIT, ...questionOf(asked, threshold, baseline()) });
+  const key = JSON.stringify(["/v1/suspects", customer, range, from, to, tz, filters, metric, threshold, compare]);
+  const address = () => addressFor("/v1/suspects", within, { limit: LIMIT, ...questionOf(metric, asked, threshold, baseline()) });
   const found = useFetched(isOpen && !doesOverlap ? key : null, address, 0, again.value);
-  const proposed = asked.threshold && isShown(metric, figure) ? thresholdOf(figure?.value) : "";
-  const toggle = () => go({ more: isOpen ? { suspects: "", threshold: "" } : { suspects: "1", threshold: proposed } });
+  const toggle = () => go({ more: { suspects: isOpen ? "" : "1", threshold: "" } });
   const search = () => {
     again.value += 1;
   };
   return html`<div class="who" id="suspected">
     <div class="section-head">
       <button type="button" class="where-toggle" id="ask-suspects" aria-expanded=${isOpen} onClick=${toggle}>Who is behind it?</button>
-      ${isOpen && asked.threshold && html`<${Threshold} name=${asked.threshold} unit=${metricOf(metric).unit} value=${threshold} />`}
+      ${isOpen && asked.parameter && html`<${Threshold} side=${asked.by} unit=${metricOf(metric).unit} value=${threshold || (found.data?.threshold?.value ?? "")} />`}
       ${isOpen && found.data && html`<${Rank} />`}
       ${isOpen && !doesOverlap && html`<button type="button" id="search-again" disabled=${found.isAsking} onClick=${search}>${found.isAsking ? "Searching …" : "Search again"}</button>`}
     </div>
@@ -69,16 +67,14 @@ function Drawn({ data, metric, within }) {
     ${suspects.length > 0 ? html`<${Suspects} data=${data} suspects=${suspects} metric=${metric} within=${within} />` : html`<p class="empty" id="unsuspected">Nobody stands out in ${data.title}: chance and the usual changes explain the figures, or all views have changed alike.</p>`}`;
 }
 
-/** @param {{name: string, unit: string, value: string}} props - `name`: of the API's parameter. */
-function Threshold({ name, unit, value }) {
-  const typed = typedIn(unit);
+/** Which views are bad, until another value is typed: as the answer says it. @param {{side: string, unit: string, value: string | number}} props */
+function Threshold({ side, unit, value }) {
   const send = (/** @type {any} */ event) => {
     event.preventDefault();
-    const given = Number(new FormData(event.target).get("threshold"));
-    go({ more: { threshold: String(Math.round(given * typed.per)) } });
+    go({ more: { threshold: sentText(unit, Number(new FormData(event.target).get("threshold"))) } });
   };
   return html`<form class="pick" id="threshold-form" onSubmit=${send}>
-    <label>Bad ${name.startsWith("below") ? "below" : "above"} <${Field} type="number" id="threshold" name="threshold" min="0" step="any" size="7" required value=${value && String(Number(value) / typed.per)} /> ${typed.name}</label>
+    <label>Bad ${side} <${Field} type="number" id="threshold" name="threshold" min="0" step="any" size="7" required value=${typedText(unit, Number(value))} /> ${typedIn(unit).name}</label>
     <button type="submit">Search</button>
   </form>`;
 }
