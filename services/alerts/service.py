@@ -52,10 +52,22 @@ class Alerting:
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 
-    async def rules(self, scope: CustomerScope, customer_id: str | None) -> list[StoredRule]:
-        """The rules of a customer, or of all in the scope."""
+    async def rules(
+        self,
+        scope: CustomerScope,
+        customer_id: str | None,
+        *,
+        after: tuple[str, datetime, str] | None = None,
+        rows_max: int,
+    ) -> list[StoredRule]:
+        """The rules of a customer, or of all in the scope, by customer, last change and id; after one of these.
+
+        Raises `NotThere` for a customer out of the scope.
+        """
         wanted = _customers(scope, customer_id)
-        return [one for one in await self._ask(rules.rules_of, customer_ids=wanted) if scope.has(one.customer_id)]
+        all_but = sorted(scope.all_but or ()) if wanted is None else ()
+        listed = partial(rules.rules_of, all_but=all_but, after=after, rows_max=rows_max)
+        return await self._ask(listed, customer_ids=wanted)
 
     async def rule(self, scope: CustomerScope, rule_id: str) -> StoredRule:
         """One rule. Raises `NotThere`."""
@@ -64,9 +76,11 @@ class Alerting:
             raise NotThere
         return found
 
-    async def versions(self, scope: CustomerScope, rule_id: str) -> list[StoredRule]:
-        """All versions of a rule, the newest first. Raises `NotThere`."""
-        found = await self._ask(rules.versions_of, rule_id=_uuid(rule_id))
+    async def versions(
+        self, scope: CustomerScope, rule_id: str, *, before: int | None, rows_max: int
+    ) -> list[StoredRule]:
+        """The versions of a rule, the newest first, those before one of this number. Raises `NotThere`."""
+        found = await self._ask(rules.versions_of, rule_id=_uuid(rule_id), before=before, rows_max=rows_max)
         if not found or not scope.has(found[0].customer_id):
             raise NotThere
         return found
@@ -101,9 +115,12 @@ class Alerting:
         if not await self._ask(rules.delete_rule, rule=found, actor=actor):
             raise NotThere
 
-    async def receivers(self, organisation_id: str) -> list[Receiver]:
-        """The receivers of an organisation."""
-        return await self._ask(receivers.receivers_of, organisation_id=organisation_id)
+    async def receivers(
+        self, organisation_id: str, *, after: tuple[str, str] | None = None, rows_max: int = receivers.RECEIVERS_MAX
+    ) -> list[Receiver]:
+        """The receivers of an organisation by name and id, after one of these."""
+        listed = partial(receivers.receivers_of, after=after, rows_max=rows_max)
+        return await self._ask(listed, organisation_id=organisation_id)
 
     async def add_receiver(
         self, actor: Actor, *, name: str, kind: str, target: Mapping[str, Any], template: str | None

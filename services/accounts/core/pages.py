@@ -1,38 +1,72 @@
-"""Pages of lists: where one ended, as a text that callers give back unread. Pure."""
+"""Pages of lists: where one ended, as a text that callers give back unread. It is of its list and its question. Pure."""
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
 
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 500
-_CURSOR_CHARS_MAX: Final = 500
+CURSOR_CHARS_MAX: Final = 4_000
+#: What a cursor is, for those whose own is none.
+MEANT: Final = "`next` of a page of this list, for the same question"
 #: Of µs since 1970, for the next three centuries.
 _TIME_DIGITS_MAX: Final = 16
+#: As Postgres and files count.
+_NUMBER_MAX: Final = 2**63 - 1
 
 T = TypeVar("T")
 
 
 class CursorWrong(ValueError):
-    """The text is no cursor of this list."""
+    """The text is no cursor of this list, or of another question."""
+
+    def __init__(self) -> None:
+        super().__init__(f"cursor is the {MEANT}")
 
 
-def cursor_of(key: str) -> str:
-    """The cursor of a page whose last row has this key."""
-    return base64.urlsafe_b64encode(key.encode()).rstrip(b"=").decode()
+class Asked(Protocol):
+    """The parameters of a list, a msgspec struct."""
+
+    @property
+    def limit(self) -> int:
+        """How many rows a page has."""
+        ...
+
+    @property
+    def cursor(self) -> str:
+        """The cursor of the page; empty for the first one."""
+        ...
 
 
-def key_of(cursor: str) -> str:
-    """The key of the row after which a page begins; empty for the first page. Raises `CursorWrong`."""
-    if len(cursor) > _CURSOR_CHARS_MAX or not cursor.isascii():
-        raise CursorWrong("cursor is the `next` of the page before")
+def name_of(of: str, asked: Any, **left_out: Any) -> str:
+    """A name for a list: it follows from all that decides which rows there are, and in which order.
+
+    `left_out` gives the parameters that do not the same value in each.
+    """
+    same = msgspec.structs.replace(asked, cursor="", **left_out)
+    return hashlib.sha256(of.encode() + b"\0" + msgspec.json.encode(same)).hexdigest()[:16]
+
+
+def cursor_of(name: str, key: str) -> str:
+    """The cursor of a page of the list of this name whose last row has this key."""
+    return base64.urlsafe_b64encode(f"{name} {key}".encode()).rstrip(b"=").decode()
+
+
+def key_of(name: str, cursor: str) -> str:
+    """The key of the row after which a page of the list of this name begins. Raises `CursorWrong`."""
+    if len(cursor) > CURSOR_CHARS_MAX or not cursor.isascii():
+        raise CursorWrong
     try:
-        key = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        held = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise CursorWrong("cursor is the `next` of the page before") from None
-    if "\0" in key:
-        raise CursorWrong("cursor is the `next` of the page before")
+        raise CursorWrong from None
+    of, _, key = held.partition(" ")
+    if of != name or not key or "\0" in key:
+        raise CursorWrong
     return key
 
 
@@ -41,17 +75,46 @@ def timed_key(time: int, row_id: str) -> str:
     return f"{time} {row_id}"
 
 
-def place_of(cursor: str) -> tuple[int, str] | None:
-    """Time and id of the row after which a page of such a list begins; None for the first page. Raises `CursorWrong`."""
-    if not cursor:
-        return None
-    time, _, row_id = key_of(cursor).partition(" ")
+class Page:
+    """The page that is asked for. `of` names the list. Raises `CursorWrong`."""
+
+    def __init__(self, of: str, asked: Asked) -> None:
+        self._name = name_of(of, asked, limit=1)
+        self._limit = asked.limit
+        #: The key of the row after which the page begins; empty for the first page.
+        self.after: Final = key_of(self._name, asked.cursor) if asked.cursor else ""
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows to read: one more than the page has says whether another follows."""
+        return self._limit + 1
+
+    @property
+    def place(self) -> tuple[int, str] | None:
+        """Of a list by time and id, these of the row after which the page begins; None for the first page. Raises `CursorWrong`."""
+        return place_in(self.after) if self.after else None
+
+    @property
+    def number(self) -> int | None:
+        """Of a list by number, that of the row after which the page begins; None for the first page. Raises `CursorWrong`."""
+        return number_of(self.after) if self.after else None
+
+    def cut(self, rows: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], str | None]:
+        """The rows of the page, of those that were read; and the next page's cursor."""
+        page = list(rows[: self._limit])
+        return page, cursor_of(self._name, key(page[-1])) if len(rows) > self._limit else None
+
+
+def place_in(key: str) -> tuple[int, str]:
+    """Time and id of a key of `timed_key`. Raises `CursorWrong`."""
+    time, _, row_id = key.partition(" ")
     if not (time.isascii() and time.isdigit() and len(time) <= _TIME_DIGITS_MAX):
-        raise CursorWrong("cursor is the `next` of the page before")
+        raise CursorWrong
     return int(time), row_id
 
 
-def cut(rows: Sequence[T], rows_max: int, key: Callable[[T], str]) -> tuple[list[T], str | None]:
-    """The rows of a page, of at least one more than it has where there are more; and the next page's cursor."""
-    page = list(rows[:rows_max])
-    return page, cursor_of(key(page[-1])) if len(rows) > rows_max else None
+def number_of(text: str) -> int:
+    """A number in a cursor. Raises `CursorWrong`."""
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise CursorWrong
+    return min(int(text), _NUMBER_MAX)

@@ -20,9 +20,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleList(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules, or versions of one."""
+    """Rules by customer and last change, or versions of one, the newest first; `next` is the `cursor` of those after the page."""
 
     rules: list[Rule]
+    next: str | None
 
 
 class SuggestedRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +84,10 @@ class ReceiverInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiverList(msgspec.Struct, frozen=True, kw_only=True):
-    """The receivers of the organisation."""
+    """The receivers of the organisation by name; `next` is the `cursor` of those after the page."""
 
     receivers: list[ReceiverInfo]
+    next: str | None
 
 
 class DeliveryInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,25 +164,29 @@ class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     hours: int
 
 
-class AskedRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AskedPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The page of a list, by the `next` before it."""
+
+    limit: int = 100
+    cursor: str = ""
+
+
+class AskedRules(AskedPage, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The customer whose rules are listed."""
 
     customer: str | None = None
 
 
-class AskedIncidents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The incidents to list: by customer and state, those that opened before a time; and the page, by the `next` before it."""
+class AskedIncidents(AskedPage, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The incidents to list: by customer and state, those that opened before a time."""
 
     customer: str | None = None
     state: Literal["open", "all"] = "all"
     before_ms: int | None = None
     limit: int = 50
-    cursor: str = ""
 
 
-class AskedDeliveries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which messages; and the page, by the `next` before it."""
+class AskedDeliveries(AskedPage, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which messages."""
 
     state: Literal["waiting", "delivered", "dead", "skipped"] | None = None
-    limit: int = 100
-    cursor: str = ""

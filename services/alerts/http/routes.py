@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from services.accounts.core.pages import MEANT, CursorWrong
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
 from services.accounts.http.access import METRICS, Routing
@@ -17,8 +18,8 @@ from services.alerts.core.suggested import suggested
 from services.alerts.http import bodies
 from services.alerts.http.answers import comment_of, delivery_of, incident_of, json_answer, receiver_of, rule_of
 from services.alerts.http.operations import OPERATIONS
-from services.alerts.http.pages import cut, place_of
-from services.alerts.http.requests import asked_of, body_of, id_of, rows_of, time_of, wrong
+from services.alerts.http.pages import cut, key, page_of, place_of, receiver_place_of, rule_place_of
+from services.alerts.http.requests import asked_of, body_of, id_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
 from services.alerts.store.receivers import TooManyReceivers
 from services.alerts.store.rules import RuleChanged, TooManyRules
@@ -26,7 +27,7 @@ from services.alerts.trying.running import TooManyTrials, TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import Refused, problem_response
 from shared.http.peer import Network, client_address
-from shared.http.problems import Problem
+from shared.http.problems import Fault, Problem
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.beacon import CUSTOMER_ID
 
@@ -55,8 +56,12 @@ class AlertRoutes:
     async def rules(self, request: web.Request) -> web.Response:
         """The rules of a customer, or of all."""
         asked = asked_of(request, bodies.AskedRules)
-        found = await self._alerting.rules(principal_of(request).scope, asked.customer)
-        return json_answer(bodies.RuleList(rules=[rule_of(one) for one in found]))
+        wanted = page_of(request, asked)
+        found = await self._alerting.rules(
+            principal_of(request).scope, asked.customer, after=rule_place_of(wanted), rows_max=wanted.rows_max
+        )
+        page, after = wanted.cut(found, lambda one: f"{one.customer_id} {key(one.changed_at, one.id)}")
+        return json_answer(bodies.RuleList(rules=[rule_of(one) for one in page], next=after))
 
     async def rule(self, request: web.Request) -> web.Response:
         """One rule."""
@@ -64,8 +69,12 @@ class AlertRoutes:
 
     async def versions(self, request: web.Request) -> web.Response:
         """All versions of a rule."""
-        found = await self._alerting.versions(principal_of(request).scope, id_of(request))
-        return json_answer(bodies.RuleList(rules=[rule_of(one) for one in found]))
+        wanted = page_of(request, asked_of(request, bodies.AskedPage))
+        found = await self._alerting.versions(
+            principal_of(request).scope, id_of(request), before=wanted.number, rows_max=wanted.rows_max
+        )
+        page, after = wanted.cut(found, lambda one: str(one.version))
+        return json_answer(bodies.RuleList(rules=[rule_of(one) for one in page], next=after))
 
     async def make_rule(self, request: web.Request) -> web.Response:
         """Adds a rule."""
@@ -106,8 +115,12 @@ class AlertRoutes:
 
     async def receivers(self, request: web.Request) -> web.Response:
         """The receivers of the organisation."""
-        found = await self._alerting.receivers(principal_of(request).organisation_id)
-        return json_answer(bodies.ReceiverList(receivers=[receiver_of(one) for one in found]))
+        wanted = page_of(request, asked_of(request, bodies.AskedPage))
+        found = await self._alerting.receivers(
+            principal_of(request).organisation_id, after=receiver_place_of(wanted), rows_max=wanted.rows_max
+        )
+        page, after = wanted.cut(found, lambda one: f"{one.id} {one.name}")
+        return json_answer(bodies.ReceiverList(receivers=[receiver_of(one) for one in page], next=after))
 
     async def make_receiver(self, request: web.Request) -> web.Response:
         """Adds a receiver."""
@@ -144,11 +157,11 @@ class AlertRoutes:
         asked = asked_of(request, bodies.AskedDeliveries)
         principal = principal_of(request)
         _check_whole(principal)
-        rows_max = rows_of(asked.limit)
+        wanted = page_of(request, asked)
         found = await self._alerting.deliveries(
-            principal.organisation_id, asked.state, after=place_of(asked.cursor), rows_max=rows_max + 1
+            principal.organisation_id, asked.state, after=place_of(wanted), rows_max=wanted.rows_max
         )
-        page, after = cut(found, rows_max, lambda one: (one.made_at, one.id))
+        page, after = cut(wanted, found, lambda one: (one.made_at, one.id))
         return json_answer(bodies.DeliveryList(deliveries=[delivery_of(one) for one in page], next=after))
 
     async def deliver_again(self, request: web.Request) -> web.Response:
@@ -163,16 +176,16 @@ class AlertRoutes:
         """Incidents, the newest first."""
         asked = asked_of(request, bodies.AskedIncidents)
         before = None if asked.before_ms is None else time_of(asked.before_ms)
-        rows_max = rows_of(asked.limit)
+        wanted = page_of(request, asked)
         found = await self._alerting.incidents(
             principal_of(request).scope,
             asked.customer,
             only_open=asked.state == "open",
             before=before,
-            after=place_of(asked.cursor),
-            rows_max=rows_max + 1,
+            after=place_of(wanted),
+            rows_max=wanted.rows_max,
         )
-        page, after = cut(found, rows_max, lambda one: (one.opened_at, one.id))
+        page, after = cut(wanted, found, lambda one: (one.opened_at, one.id))
         return json_answer(bodies.IncidentList(incidents=[incident_of(one) for one in page], next=after))
 
     async def incident(self, request: web.Request) -> web.Response:
@@ -233,31 +246,15 @@ class AlertRoutes:
                 return await handler(self, request)
             except Refused as refused:
                 return problem_response(refused.problem)
-            except NotThere:
-                return problem_response(Problem(404, "There is no such thing", "unknown"))
             except RuleWrong as error:
                 return problem_response(wrong(error.member, str(error)).problem)
             except ReceiverWrong as error:
                 return problem_response(wrong("target", str(error)).problem)
-            except RuleChanged:
-                return problem_response(Problem(409, "Somebody else has changed the rule: read it again", "version"))
-            except TooManyRules:
-                return problem_response(Problem(409, "The environment has as many rules as it may", "rules-full"))
-            except TooManyReceivers:
-                return problem_response(
-                    Problem(409, "The organisation has as many receivers as it may", "receivers-full")
-                )
             except TooManyTrials:
                 busy = Problem(429, "Too many trials at a time", "too-many-trials")
                 return problem_response(busy, retry_seconds=10)
-            except TrialTooLong:
-                return problem_response(Problem(504, "The trial took too long: try fewer slices", "trial-too-long"))
-            except PostgresAway:
-                return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
-            except NotPublished:
-                return problem_response(Problem(503, "The database has no alerts yet", "alerts-not-there"))
-            except QueryRefused:
-                return problem_response(Problem(502, "Postgres refuses the query", "postgres-refuses"))
+            except tuple(_PROBLEMS) as error:
+                return problem_response(next(one for kind, one in _PROBLEMS.items() if isinstance(error, kind)))
 
         return answer
 
@@ -268,6 +265,18 @@ def _check_whole(principal: Principal) -> None:
         raise Refused(Problem(403, "A token for some customers has no business with receivers", "permission"))
 
 
+#: What a handler may raise that has one answer.
+_PROBLEMS: Final[dict[type[Exception], Problem]] = {
+    CursorWrong: Problem(400, "A parameter is wrong", "parameter", errors=[Fault(MEANT, parameter="cursor")]),
+    NotThere: Problem(404, "There is no such thing", "unknown"),
+    RuleChanged: Problem(409, "Somebody else has changed the rule: read it again", "version"),
+    TooManyRules: Problem(409, "The environment has as many rules as it may", "rules-full"),
+    TooManyReceivers: Problem(409, "The organisation has as many receivers as it may", "receivers-full"),
+    TrialTooLong: Problem(504, "The trial took too long: try fewer slices", "trial-too-long"),
+    PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
+    NotPublished: Problem(503, "The database has no alerts yet", "alerts-not-there"),
+    QueryRefused: Problem(502, "Postgres refuses the query", "postgres-refuses"),
+}
 _HANDLERS: Final[dict[str, Handler]] = {
     "alerts-rules": AlertRoutes.rules,
     "post-alerts-rules": AlertRoutes.make_rule,

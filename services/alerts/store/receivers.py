@@ -36,12 +36,20 @@ class Receiver:
 _COLUMNS: Final = "id::text, organisation_id::text, name, kind, target, template, changed_at, changed_by"
 
 
-async def receivers_of(connection: psycopg.AsyncConnection, organisation_id: str) -> list[Receiver]:
-    """The receivers of an organisation, by name."""
+async def receivers_of(
+    connection: psycopg.AsyncConnection, organisation_id: str, *, after: tuple[str, str] | None, rows_max: int
+) -> list[Receiver]:
+    """The receivers of an organisation by name and id, after one of these."""
+    after_name, after_id = after or (None, "")
     async with connection.cursor(row_factory=class_row(Receiver)) as cursor:
         await cursor.execute(
-            f"SELECT {_COLUMNS} FROM alerts.receivers WHERE organisation_id = %s AND deleted_at IS NULL ORDER BY name LIMIT 1000",  # noqa: S608 - SQL of ours
-            (organisation_id,),
+            f"""
+            SELECT {_COLUMNS} FROM alerts.receivers
+            WHERE organisation_id = %(organisation)s AND deleted_at IS NULL
+              AND (%(after_name)s::text IS NULL OR (name, receivers.id::text) > (%(after_name)s, %(after_id)s))
+            ORDER BY name, receivers.id::text LIMIT %(rows)s
+            """,  # noqa: S608 - SQL of ours
+            {"organisation": organisation_id, "after_name": after_name, "after_id": after_id, "rows": rows_max},
         )
         return await cursor.fetchall()
 

@@ -48,14 +48,37 @@ class StoredRule:
         return msgspec.convert(self.body, RuleBody)
 
 
-async def rules_of(connection: psycopg.AsyncConnection, customer_ids: Sequence[str] | None) -> list[StoredRule]:
-    """The rules of these customers, or all."""
+async def rules_of(
+    connection: psycopg.AsyncConnection,
+    customer_ids: Sequence[str] | None,
+    *,
+    all_but: Sequence[str] = (),
+    after: tuple[str, datetime, str] | None = None,
+    rows_max: int,
+) -> list[StoredRule]:
+    """The rules of these customers (None: of all but some), by customer, last change and id; after one of these.
+
+    A rule that is changed while somebody pages may come again at the end of its customer's; none is left out.
+    """
+    after_customer, after_at, after_id = after or (None, None, "")
     async with connection.cursor(row_factory=class_row(StoredRule)) as cursor:
-        where = "" if customer_ids is None else "AND customer_id = ANY(%s)"
-        parameters = () if customer_ids is None else (list(customer_ids),)
         await cursor.execute(
-            f"SELECT {_COLUMNS} FROM alerts.rules WHERE deleted_at IS NULL {where} ORDER BY customer_id, changed_at LIMIT 5000",  # noqa: S608 - SQL of ours
-            parameters,
+            f"""
+            SELECT {_COLUMNS} FROM alerts.rules
+            WHERE deleted_at IS NULL AND (%(customers)s::text[] IS NULL OR customer_id = ANY(%(customers)s))
+              AND customer_id <> ALL(%(all_but)s::text[])
+              AND (%(after_customer)s::text IS NULL
+                   OR (customer_id, changed_at, rules.id::text) > (%(after_customer)s, %(after_at)s, %(after_id)s))
+            ORDER BY customer_id, changed_at, rules.id::text LIMIT %(rows)s
+            """,  # noqa: S608 - SQL of ours
+            {
+                "customers": None if customer_ids is None else list(customer_ids),
+                "all_but": list(all_but),
+                "after_customer": after_customer,
+                "after_at": after_at,
+                "after_id": after_id,
+                "rows": rows_max,
+            },
         )
         return await cursor.fetchall()
 
@@ -70,17 +93,20 @@ async def find_rule(connection: psycopg.AsyncConnection, rule_id: str) -> Stored
         return await cursor.fetchone()
 
 
-async def versions_of(connection: psycopg.AsyncConnection, rule_id: str) -> list[StoredRule]:
-    """All versions that a rule had, the newest first."""
+async def versions_of(
+    connection: psycopg.AsyncConnection, rule_id: str, *, before: int | None, rows_max: int
+) -> list[StoredRule]:
+    """The versions that a rule had, the newest first, those before one of this number."""
     async with connection.cursor(row_factory=class_row(StoredRule)) as cursor:
         await cursor.execute(
             """
             SELECT rule_id::text AS id, customer_id, rule_versions.version, rule_versions.body, rule_versions.changed_at,
                    rule_versions.changed_by
             FROM alerts.rule_versions JOIN alerts.rules ON rules.id = rule_id
-            WHERE rule_id = %s ORDER BY rule_versions.version DESC LIMIT 100
+            WHERE rule_id = %(rule)s AND (%(before)s::bigint IS NULL OR rule_versions.version < %(before)s)
+            ORDER BY rule_versions.version DESC LIMIT %(rows)s
             """,
-            (rule_id,),
+            {"rule": rule_id, "before": before, "rows": rows_max},
         )
         return await cursor.fetchall()
 
@@ -148,7 +174,7 @@ async def lock_unpublished(connection: psycopg.AsyncConnection) -> AlertRules | 
     ).fetchone()
     if row is None:
         return None
-    rules = [applied(one.id, one.version, one.rule) for one in await rules_of(connection, [row[0]])]
+    rules = [applied(one.id, one.version, one.rule) for one in await rules_of(connection, [row[0]], rows_max=RULES_MAX)]
     return AlertRules(schema_version=SCHEMA_VERSION, customer_id=row[0], version=row[1], rules=rules)
 
 

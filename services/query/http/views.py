@@ -122,7 +122,7 @@ class ViewRoutes:
         """The beacons behind a view, as they came."""
         caller, given = self._desk.caller(request), parsed(AskedBeacons, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
-        behind = one_view.after(given.cursor)
+        page, behind = one_view.page_of(place.view_id, given)
         async with self._desk.turn(caller, "beacons"):
             away: list[str] = []
             found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
@@ -133,9 +133,9 @@ class ViewRoutes:
             )
             row = found[0]
             rows = await self._single.beacons(
-                place, row["first_append_ms"], row["last_append_ms"], after=behind, rows_max=given.limit + 1
+                place, row["first_append_ms"], row["last_append_ms"], after=behind, rows_max=page.rows_max
             )
-        return sent(one_view.beacon_list(place.view_id, rows, given.limit))
+        return sent(one_view.beacon_list(place.view_id, rows, page))
 
     async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
         """The newest row there is, its state, and where it was; `away` gets who did not answer. Raises `WarehouseNew`."""

@@ -214,6 +214,17 @@ async def test_lists_come_in_pages(home: Site) -> None:
             if cursor is None:
                 break
         assert len({one["id"] for one in seen}) == len(seen) == count
+    of_log = (await home.got("GET", "/v1/audit?limit=2", owner))["next"]
+    of_customers = (await home.got("GET", "/v1/customers?limit=2", owner))["next"]
+    for path in (
+        f"/v1/customers?cursor={of_log}",
+        f"/v1/audit?cursor={of_customers}",
+        f"/v1/audit?action=x&cursor={of_log}",
+    ):
+        status, problem = await home.ask("GET", path, owner)
+        assert (status, problem["detail"]) == (
+            400, "cursor is the `next` of a page of this list, for the same question",
+        ), path  # fmt: skip
     for wrong in ("limit=0", "limit=501", "limit=x", "cursor=%00", "cursor=!", "other=1", "limit=1&limit=2"):
         status, problem = await home.ask("GET", f"/v1/customers?{wrong}", owner)
         assert (status, problem["status"], problem["title"]) == (400, 400, "The request is wrong"), wrong

@@ -61,16 +61,38 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
 def open_behind_others(dsn: str, now_ms: int, customer_id: str, others: int) -> AlertEvent:
     """Lands an incident that is open for hours, and so many that began later and are over; the opening of the first."""
     begin_ms = now_ms - 5 * 3_600_000
-    opened = event(customer_id=customer_id, incident_id="f" * 24, rule_name="Waits", at_ms=begin_ms, opened_ms=begin_ms)
+    opened = event(
+        customer_id=customer_id,
+        incident_id=f"{customer_id}-first",
+        rule_name="Waits",
+        at_ms=begin_ms,
+        opened_ms=begin_ms,
+    )
     _apart(_land(dsn, opened))
     for number in range(others):
         began_ms = begin_ms + 60_000 * (number + 1)
         over = event(
-            "closed", customer_id=customer_id, incident_id=f"{number:024x}", rule_name=f"Flaps {number}",
+            "closed", customer_id=customer_id, incident_id=f"{customer_id}-{number:02}", rule_name=f"Flaps {number}",
             at_ms=began_ms + 30_000, opened_ms=began_ms,
         )  # fmt: skip
         _apart(_land(dsn, over))
     return opened
+
+
+def many_rules(dsn: str, customer_id: str, rows: int) -> None:
+    """So many rules of a customer, each with a name of its own."""
+    body = {
+        "customer": customer_id,
+        "metric": "rebuffering",
+        "condition": "threshold",
+        "threshold": 0.05,
+        "receivers": [],
+    }
+    with psycopg.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO alerts.rules (customer_id, body, changed_by) VALUES (%s, %s, 'ada')",
+            [(customer_id, msgspec.json.encode(body | {"name": f"Rule {number}"}).decode()) for number in range(rows)],
+        )
 
 
 def _by_step(values: dict[str, dict[str, int]]) -> dict[str, dict[str, list[int]]]:
@@ -95,6 +117,6 @@ def rules_of(dsn: str) -> list[StoredRule]:
 
     async def read() -> list[StoredRule]:
         async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-            return await rules.rules_of(connection, None)
+            return await rules.rules_of(connection, None, rows_max=1_000)
 
     return _apart(read())

@@ -89,6 +89,28 @@ def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Lo
     assert stored.rule.quiet.spans[0].days == [0, 1, 2, 3, 4, 5]
 
 
+def test_the_rules_beyond_a_page_are_asked_for(seen: Seen, looked: Looked) -> None:
+    page_alerts.many_rules(looked.installation.postgres.dsn, "many", 130)
+    seen.open("alerts?customer=many")
+    rows = seen.page.locator("#rules tbody tr")
+    expect(rows).to_have_count(100, timeout=SOON_MS)
+    seen.page.get_by_role("button", name="More rules").click()
+    expect(rows).to_have_count(130, timeout=SOON_MS)
+    expect(seen.page.get_by_role("button", name="More rules")).to_have_count(0)
+    assert len(set(rows.locator("th").all_inner_texts())) == 130
+
+
+def test_another_customer_begins_with_its_first_page_of_incidents(seen: Seen, looked: Looked) -> None:
+    dsn, page = looked.installation.postgres.dsn, seen.page
+    page_alerts.open_behind_others(dsn, looked.now_ms, "wobbler", 55)
+    seen.open("alerts?customer=wobbler")
+    page.get_by_role("link", name="Older").click(timeout=SOON_MS)
+    expect(page.get_by_role("link", name="Newest")).to_be_visible(timeout=SOON_MS)
+    page.locator("#customer").select_option("acme")
+    expect(page.get_by_role("link", name="Newest")).to_have_count(0, timeout=SOON_MS)
+    expect(page.locator("main .notice")).to_have_count(0)
+
+
 def test_now_names_an_incident_that_is_open_and_leads_to_it(seen: Seen, incident: AlertEvent) -> None:
     seen.open("?customer=acme")
     listed = seen.page.locator("#recent-incidents")

@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from services.accounts.core import pages
 from services.accounts.core.credentials import Credential
 from services.accounts.http.guard import CSRF_HEADER
 from services.query.core.question import Question
+from services.query.core.resources.exports import AskedExports
 from services.query.core.sql.statements import Statement
 from services.query.exporting import Exporting
 from services.query.http.app import Sources, make_app
@@ -263,6 +265,8 @@ async def test_each_export_is_on_one_page_the_newest_first(engine: Engine, views
                     break
                 path = f"/v1/exports?limit={limit}&cursor={page['next']}"
             assert found == newest
+        other = pages.cursor_of(pages.name_of("deletions", AskedExports(), limit=1), f"{NOW_MS} {made[0]['id']}")
+        assert (await at.ask("GET", f"/v1/exports?cursor={other}"))[1]["errors"][0]["parameter"] == "cursor"
         # "soon x", nothing of ours, and too many.
         for wrong in ("cursor=c29vbiB4", "cursor=%21", "cursor=" + "OTk5" * 200, "limit=0", "limit=201", "more=1"):
             assert (await at.ask("GET", f"/v1/exports?{wrong}"))[0] == 400, wrong

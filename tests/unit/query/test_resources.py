@@ -178,13 +178,14 @@ def test_a_cursor_belongs_to_its_search_and_keeps_the_range(engine: Engine, view
     assert len(found(engine, views, limit="3", columns="country", cursor=cursor).views) == 3
 
 
-@pytest.mark.parametrize("place", [4, 7])
+@pytest.mark.parametrize("place", [3, 6])
 def test_a_cursor_of_numbers_that_no_page_has_is_no_cursor(engine: Engine, views: list[View], place: int) -> None:
     cursor = found(engine, views, limit="2").next
     assert cursor is not None
-    held = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    held[place] = 10**17
-    forged = base64.urlsafe_b64encode(json.dumps(held).encode()).decode().rstrip("=")
+    name, _, held = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(" ")
+    values = json.loads(held)
+    values[place] = 10**17
+    forged = base64.urlsafe_b64encode(f"{name} {json.dumps(values)}".encode()).decode().rstrip("=")
     with pytest.raises(Wrong) as raised:
         found(engine, views, limit="2", cursor=forged)
     assert raised.value.faults[0].parameter == "cursor"

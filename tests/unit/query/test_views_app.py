@@ -217,7 +217,13 @@ async def test_beacons_come_in_pages_and_bytes_that_are_no_json_as_they_are() ->
         last = (await get(client, f"{path}&cursor={second['next']}"))[1]
         assert [one["offset"] for one in second["beacons"] + last["beacons"]] == [2, 3, 4]
         assert "next" not in last
-        assert (await get(client, f"{path}&cursor=x"))[0] == 400
+        for other in (
+            f"{path}&cursor=x",
+            f"{path}&day=3&cursor={first['next']}",
+            path.replace("/v/", "/w/") + f"&cursor={first['next']}",
+        ):
+            status, problem = await get(client, other)
+            assert (status, problem["errors"][0]["parameter"]) == (400, "cursor"), other
         assert {action for _, action, _ in audit.noted} == {"looked_at_beacons"}
 
 

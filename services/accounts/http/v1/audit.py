@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from aiohttp import web
 
-from services.accounts.core.pages import CursorWrong, cut
 from services.accounts.http.access import TEAM_MANAGEMENT
 from services.accounts.http.v1.operations import Call, Operation, PageAsked, ms
 from services.accounts.management import Management
@@ -87,14 +86,16 @@ class AuditOperations:
     async def entries(self, call: Call) -> Entries:
         """The newest first."""
         asked: EntriesAsked = call.query
+        wanted = call.page
+        before = wanted.number
         rows = await self._management.audit(
             call.principal,
-            before_id=_before(asked.after),
-            rows_max=asked.limit + 1,
+            before_id=NEWEST if before is None else before,
+            rows_max=wanted.rows_max,
             action=asked.action,
             actor=asked.actor,
         )
-        page, after = cut(rows, asked.limit, lambda row: str(row.id))
+        page, after = wanted.cut(rows, lambda row: str(row.id))
         return Entries([_entry(row) for row in page], after)
 
     async def export(self, call: Call) -> web.StreamResponse:
@@ -124,14 +125,6 @@ class AuditOperations:
             raise
         await response.write_eof()
         return response
-
-
-def _before(key: str) -> int:
-    if not key:
-        return NEWEST
-    if not (key.isascii() and key.isdigit() and len(key) < 20):
-        raise CursorWrong("cursor is the `next` of the page before")
-    return min(int(key), NEWEST)
 
 
 def _entry(row: AuditRow) -> Entry:

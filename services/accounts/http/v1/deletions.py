@@ -5,7 +5,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from services.accounts.core.deletions import SESSIONS_MAX, VIEWER_CHARS_MAX
-from services.accounts.core.pages import CursorWrong, cut
 from services.accounts.http.access import MANAGEMENT
 from services.accounts.http.problems import unknown
 from services.accounts.http.requests import BodyWrong
@@ -106,15 +105,15 @@ class DeletionOperations:
 
     async def listed(self, call: Call) -> ListedDeletions:
         """Those of the organisation, of the customers that the asker may see."""
-        asked: PageAsked = call.query
-        scope, before = call.principal.scope, _before(asked.after)
+        asked = call.page
+        scope, before = call.principal.scope, _NEWEST if asked.number is None else asked.number
         own = None if scope.is_whole else sorted(scope.own)
         rows = await self._ask(
             lambda connection: deletions.newest(
-                connection, call.principal.organisation_id, own, before=before, rows_max=asked.limit + 1
+                connection, call.principal.organisation_id, own, before=before, rows_max=asked.rows_max
             )
         )
-        page, after = cut(rows, asked.limit, lambda row: str(row.number))
+        page, after = asked.cut(rows, lambda row: str(row.number))
         return ListedDeletions([_shown(row, []) for row in page], after)
 
     async def ask(self, call: Call) -> OneDeletion:
@@ -152,14 +151,6 @@ class DeletionOperations:
         if found is None:
             raise unknown("deletion")
         return _shown(*found)
-
-
-def _before(key: str) -> int:
-    if not key:
-        return _NEWEST
-    if not (key.isascii() and key.isdigit() and len(key) < 20):
-        raise CursorWrong("cursor is the `next` of the page before")
-    return min(int(key), _NEWEST)
 
 
 def _shown(row: Deletion, steps: list[StepRow]) -> OneDeletion:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from services.accounts.core.pages import cut
 from services.accounts.http.access import MANAGEMENT, METRICS_OF_ONE
 from services.accounts.http.problems import unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
@@ -132,9 +131,9 @@ class KeyOperations:
 
     async def keys(self, call: Call) -> Keys:
         """By their text; those that an operator lists in the table's column `keys` are not among them."""
-        asked: KeysAsked = call.query
-        rows = await self._keys.of(asked.customer, after=asked.after, rows_max=asked.limit + 1)
-        page, after = cut(rows, asked.limit, lambda row: row.key)
+        asked = call.page
+        rows = await self._keys.of(call.query.customer, after=asked.after, rows_max=asked.rows_max)
+        page, after = asked.cut(rows, lambda row: row.key)
         return Keys([_key(row) for row in page], after)
 
     async def make(self, call: Call) -> WriteKey:

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from services.accounts.core.credentials import Credential
-from services.accounts.core.pages import PAGE_DEFAULT, PAGE_MAX, key_of
+from services.accounts.core.pages import CURSOR_CHARS_MAX, MEANT, PAGE_DEFAULT, PAGE_MAX, Page
 from services.accounts.core.principal import Principal
 from services.accounts.http.access import Access, Routing
 from services.accounts.http.guard import credential_of, principal_of
@@ -21,7 +21,7 @@ from services.rim.http import openapi
 T = TypeVar("T")
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX, description="rows of the page")]
-Cursor = Annotated[str, msgspec.Meta(max_length=500, description="`next` of the page before")]
+Cursor = Annotated[str, msgspec.Meta(max_length=CURSOR_CHARS_MAX, description=MEANT)]
 
 
 class PageAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,11 +29,6 @@ class PageAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     limit: Limit = PAGE_DEFAULT
     cursor: Cursor = ""
-
-    @property
-    def after(self) -> str:
-        """The key of the last row of the page before. Raises `CursorWrong`."""
-        return key_of(self.cursor)
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -54,6 +49,11 @@ class Call:
     query: Any
     #: The parts of the path.
     parts: Mapping[str, str]
+
+    @property
+    def page(self) -> Page:
+        """Of a list, the page that is asked for. Raises `CursorWrong`."""
+        return Page(self.request.path, self.query)
 
 
 @dataclass(frozen=True)

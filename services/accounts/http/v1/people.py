@@ -5,7 +5,6 @@ from typing import Annotated
 
 import msgspec
 
-from services.accounts.core.pages import cut
 from services.accounts.core.roles import Role, may_give
 from services.accounts.http.access import TEAM, TEAM_MANAGEMENT
 from services.accounts.http.problems import forbidden, unknown
@@ -128,8 +127,9 @@ class PeopleOperations:
 
     async def people(self, call: Call) -> People:
         """By address."""
-        rows = await self._management.people(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
-        page, after = cut(rows, call.query.limit, lambda row: row.email)
+        asked = call.page
+        rows = await self._management.people(call.principal, after=asked.after, rows_max=asked.rows_max)
+        page, after = asked.cut(rows, lambda row: row.email)
         return People([_person(row) for row in page], after)
 
     async def change(self, call: Call) -> Done:
@@ -149,8 +149,9 @@ class PeopleOperations:
 
     async def invitations(self, call: Call) -> Invitations:
         """By id."""
-        rows = await self._management.invitations(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
-        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        asked = call.page
+        rows = await self._management.invitations(call.principal, after=asked.after, rows_max=asked.rows_max)
+        page, after = asked.cut(rows, lambda row: row.id)
         listed = [
             OpenInvitation(row.id, row.email, Role(row.role), row.made_by, ms(row.created_at), ms(row.expires_at))
             for row in page

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import msgspec
 
-from services.accounts.core.pages import cut
 from services.accounts.http.access import ACCOUNT, INSTALLATION, MANAGEMENT, METRICS, OWNERS
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
@@ -173,10 +172,9 @@ class TenantOperations:
 
     async def organisations(self, call: Call) -> Organisations:
         """By id."""
-        rows = await self._management.organisations(
-            call.principal, after=call.query.after, rows_max=call.query.limit + 1
-        )
-        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        asked = call.page
+        rows = await self._management.organisations(call.principal, after=asked.after, rows_max=asked.rows_max)
+        page, after = asked.cut(rows, lambda row: row.id)
         listed = [
             OneOrganisation(
                 row.id, row.name, row.runs_installation, ms(row.created_at), row.people, row.customers, row.is_member
@@ -209,8 +207,9 @@ class TenantOperations:
 
     async def customers(self, call: Call) -> Customers:
         """By id."""
-        rows = await self._management.customers(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
-        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        asked = call.page
+        rows = await self._management.customers(call.principal, after=asked.after, rows_max=asked.rows_max)
+        page, after = asked.cut(rows, lambda row: row.id)
         seen = [row for row in page if call.principal.operates or call.principal.scope.has(row.id)]
         return Customers([_customer(row) for row in seen], after)
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import msgspec
 
-from services.accounts.core.pages import cut
 from services.accounts.core.roles import Permission, token_scopes
 from services.accounts.http.access import MANAGEMENT, TEAM_MANAGEMENT
 from services.accounts.http.problems import forbidden, unknown
@@ -77,8 +76,9 @@ class TokenOperations:
 
     async def tokens(self, call: Call) -> Tokens:
         """By id."""
-        rows = await self._accounts.tokens(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
-        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        asked = call.page
+        rows = await self._accounts.tokens(call.principal, after=asked.after, rows_max=asked.rows_max)
+        page, after = asked.cut(rows, lambda row: row.id)
         return Tokens([_token(row) for row in page], after)
 
     async def make(self, call: Call) -> MadeToken:

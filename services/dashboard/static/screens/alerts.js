@@ -6,6 +6,7 @@ import { allOf, figureText, hitOf, openFirst, sliceText } from "../core/alerts.j
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
+import { Pages } from "../parts/data/pages.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
@@ -16,6 +17,9 @@ import { NewRule, Rules } from "./alert_rules.js";
 
 const AGAIN_MS = 5_000;
 const LISTED_MAX = 50;
+const RULES_LISTED = 100;
+/** An organisation has at most 100 receivers: the first page has all, so that a rule can name each. */
+const RECEIVERS_PATH = "/v1/alerts/receivers?limit=100";
 
 export default function Alerts() {
   const { customer, more } = place.value;
@@ -28,8 +32,10 @@ export default function Alerts() {
   const incidents = useFetched(`incidents ${of}${after}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}${after}`, AGAIN_MS);
   const older = incidents.data?.next;
   const open = useFetched(older && !after ? `all open incidents ${of}` : null, () => `/v1/alerts/incidents?state=open&limit=${LISTED_MAX}${of}`, AGAIN_MS);
-  const rules = useFetched(`rules ${of}`, () => `/v1/alerts/rules?${of.slice(1)}`, 0, version.value);
-  const receivers = useFetched("receivers", () => "/v1/alerts/receivers", 0, version.value);
+  const rulesPath = `/v1/alerts/rules?limit=${RULES_LISTED}${of}`;
+  const rules = useFetched(`rules ${of}`, () => rulesPath, 0, version.value);
+  const receivers = useFetched("receivers", () => RECEIVERS_PATH, 0, version.value);
+  const listed = receivers.data?.receivers ?? [];
   return html`
     <${Controls} hasRange=${false} />
     <section aria-labelledby="incidents-title">
@@ -40,12 +46,14 @@ export default function Alerts() {
     </section>
     <section aria-labelledby="rules-title">
       <div class="section-head"><h2 id="rules-title">Rules</h2></div>
-      <${Answered} of=${rules} height=${120} draw=${(/** @type {any} */ data) => html`<${Rules} rules=${data.rules} receivers=${receivers.data?.receivers ?? []} done=${done} />`} />
-      ${mayChange() && html`<${NewRule} receivers=${receivers.data?.receivers ?? []} done=${done} />`}
+      <${Answered} of=${rules} height=${120} draw=${(/** @type {any} */ data) => html`
+        <${Pages} key=${rulesPath} version=${version.value} newest=${data} what="rules" id="more-rules" addressOf=${(/** @type {string} */ cursor) => `${rulesPath}&${new URLSearchParams({ cursor })}`}
+          draw=${(/** @type {any[]} */ pages) => html`<${Rules} rules=${pages.flatMap((page) => page.rules)} receivers=${listed} done=${done} />`} />`} />
+      ${mayChange() && html`<${NewRule} receivers=${listed} done=${done} />`}
     </section>
     <section aria-labelledby="receivers-title">
       <div class="section-head"><h2 id="receivers-title">Receivers</h2></div>
-      <${Answered} of=${receivers} height=${80} draw=${(/** @type {any} */ data) => html`<${Receivers} receivers=${data.receivers} done=${done} />`} />
+      <${Answered} of=${receivers} height=${80} draw=${() => html`<${Receivers} receivers=${listed} done=${done} />`} />
       ${mayChange() && html`<details><summary>New receiver</summary><${ReceiverForm} id="new-receiver" done=${done} /></details>`}
     </section>`;
 }

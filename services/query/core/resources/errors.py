@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from services.accounts.core.pages import MEANT
 from services.query.core import cursors
 from services.query.core.answer import About, Figure
 from services.query.core.customers import Admit
@@ -44,7 +45,7 @@ class AskedErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         ""
     )
     limit: Annotated[int, msgspec.Meta(ge=1, le=ERRORS_MAX, description="codes, those with the most views")] = 50
-    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+    cursor: Annotated[str, msgspec.Meta(description=MEANT)] = ""
 
 
 class Occurrence(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from services.accounts.core import pages
 from services.accounts.core.customer_scope import CustomerScope
-from services.accounts.core.pages import CursorWrong
+from services.accounts.core.pages import CursorWrong, Page
 from services.query.core.answer import Answer, Breakdown, Figure, Overall, Timeseries
 from services.query.core.customers import Admit, Customers
 from services.query.core.problems import wrong
@@ -108,7 +108,7 @@ class AskedExports(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """The page of the list."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=EXPORTS_MAX)] = EXPORTS_MAX
-    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+    cursor: Annotated[str, msgspec.Meta(description=pages.MEANT)] = ""
 
 
 class ExportList(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -145,12 +145,13 @@ def page_of(asked: AskedExports, jobs: Sequence[Job]) -> ExportList:
     """A page of these jobs, the newest first, of equal times by id; raises `Wrong`."""
     newest = sorted(jobs, key=_place, reverse=True)
     try:
-        place = pages.place_of(asked.cursor)
+        page = Page("exports", asked)
+        place = page.place
     except CursorWrong:
-        raise wrong("cursor", "`next` of the page before") from None
+        raise wrong("cursor", pages.MEANT) from None
     if place is not None:
         newest = [job for job in newest if _place(job) < place]
-    listed, after = pages.cut(newest, asked.limit, lambda job: pages.timed_key(*_place(job)))
+    listed, after = page.cut(newest, lambda job: pages.timed_key(*_place(job)))
     return ExportList([job.shown for job in listed], after)
 
 

@@ -1,12 +1,12 @@
 """One view: its row, its dimensions, its timeline, its recording, and the beacons behind it."""
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from services.accounts.core.pages import MEANT, CursorWrong, Page, number_of, timed_key
 from services.query.core.dimensions import CUSTOM, DIMENSIONS
 from services.query.core.fields import SINGLE
 from services.query.core.problems import wrong
@@ -40,7 +40,7 @@ class AskedBeacons(AskedView, frozen=True, forbid_unknown_fields=True, kw_only=T
     """The parameters of a view's beacons."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=BEACONS_MAX, description="beacons of a page")] = 100
-    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+    cursor: Annotated[str, msgspec.Meta(description=MEANT)] = ""
 
 
 class Recording(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -124,26 +124,20 @@ def session_of(row: Row) -> str | None:
     return session if isinstance(session, str) and SESSION_ID.fullmatch(session) else None
 
 
-def beacon_list(view_id: str, rows: Sequence[Row], limit: int) -> BeaconList:
-    """A page, of one row more than it has, if there is one."""
-    listed = [_beacon(row) for row in rows[:limit]]
-    following = None
-    if len(rows) > limit:
-        last = rows[limit - 1]
-        place = msgspec.json.encode([last["appended_ms"], last["offset"]])
-        following = base64.urlsafe_b64encode(place).rstrip(b"=").decode()
-    return BeaconList(view_id, listed, following)
-
-
-def after(cursor: str) -> tuple[int, int] | None:
-    """The place behind which a page of beacons goes on; raises `Wrong`."""
-    if not cursor:
-        return None
+def page_of(view_id: str, asked: AskedBeacons) -> tuple[Page, tuple[int, int] | None]:
+    """The page that is asked for, and append time and offset of the beacon after which it begins; raises `Wrong`."""
     try:
-        text = base64.b64decode(cursor[:200] + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        return msgspec.json.decode(text, type=tuple[int, int])
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise wrong("cursor", "`next` of another page") from None
+        page = Page(f"beacons {view_id}", asked)
+        place = page.place
+        return page, None if place is None else (place[0], number_of(place[1]))
+    except CursorWrong:
+        raise wrong("cursor", MEANT) from None
+
+
+def beacon_list(view_id: str, rows: Sequence[Row], page: Page) -> BeaconList:
+    """A page, of the rows that were read for it."""
+    listed, following = page.cut(rows, lambda row: timed_key(row["appended_ms"], str(row["offset"])))
+    return BeaconList(view_id, [_beacon(row) for row in listed], following)
 
 
 def _beacon(row: Row) -> BeaconOfView:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from services.accounts.core.pages import MEANT
 from services.query.core import cursors, filters
 from services.query.core.answer import About
 from services.query.core.calendar import HOUR_MS
@@ -58,7 +59,7 @@ class AskedViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     order_by: Annotated[str, msgspec.Meta(description="`time`, or a number of a view")] = BY_TIME
     order: Literal["descending", "ascending"] = "descending"
     limit: Annotated[int, msgspec.Meta(ge=1, le=VIEWS_MAX, description="views of a page")] = 50
-    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+    cursor: Annotated[str, msgspec.Meta(description=MEANT)] = ""
     format: Annotated[
         Literal["json", "csv", ""], msgspec.Meta(description="csv as by `Accept: text/csv`; by default JSON")
     ] = ""

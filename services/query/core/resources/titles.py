@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from services.accounts.core.pages import MEANT
 from services.query.core import cursors
 from services.query.core.answer import About, Breakdown, Figure, Group
 from services.query.core.customers import Admit
@@ -43,7 +44,7 @@ class AskedTitles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     order: Literal["descending", "ascending"] = "descending"
     views_min: Annotated[int, msgspec.Meta(ge=0, description="a title with fewer views is in `other`")] = 0
     limit: Annotated[int, msgspec.Meta(ge=1, le=TITLES_MAX)] = 20
-    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+    cursor: Annotated[str, msgspec.Meta(description=MEANT)] = ""
 
 
 class Title(msgspec.Struct, frozen=True, omit_defaults=True):

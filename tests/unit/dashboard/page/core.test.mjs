@@ -37,6 +37,9 @@ test("another screen keeps customer, range and filters, and nothing of the scree
   const moved = changed(place, { screen: "errors", more: { since: "1" } });
   assert.deepEqual([moved.customer, moved.filters, moved.more], ["acme", ["{}"], { since: "1" }]);
   assert.deepEqual(changed(place, { more: { by: "cdn" } }).more, { metrics: "views", by: "cdn" });
+  // A cursor is of its list and question.
+  const older = changed(place, { more: { cursor: "x" } });
+  assert.deepEqual([older.more.cursor, changed(older, { customer: "globex" }).more.cursor], ["x", undefined]);
 });
 
 test("a replay leads back to a view of this page, and nowhere else", () => {

@@ -69,7 +69,9 @@ const pictureOf = (/** @type {Place} */ { customer, range, from, to, tz, filters
  */
 export function changed(place, change) {
   const isOther = change.screen !== undefined && change.screen !== place.screen;
-  const more = isOther ? { ...change.more } : { ...place.more, ...change.more };
+  // A page of a list is of its question: after any other change the list begins again.
+  const { cursor: _cursor, ...kept } = place.more;
+  const more = isOther ? { ...change.more } : { ...kept, ...change.more };
   const given = { ...place, ...change, more };
   const moved = change.range ? { ...given, from: "", to: "" } : change.from ? { ...given, range: "" } : given;
   if (isOther || pictureOf(moved) === pictureOf(place)) return moved;
