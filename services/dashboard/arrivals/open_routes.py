@@ -1,7 +1,7 @@
 """`/v1/open-views?customer=...`: views that are still open, found by their newest beacons and looked up at the processor."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -13,8 +13,10 @@ from services.accounts.http.guard import principal_of
 from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
 from services.dashboard.arrivals import open_views
-from services.dashboard.arrivals.open_views import PLAYS_MAX, AskedOpenViews, OpenViews
+from services.dashboard.arrivals.open_views import PLAYS_MAX, AskedOpenViews, Candidate, OpenViews, Search
 from services.dashboard.arrivals.reading import BACK_SECONDS, ArrivalsAway, Newest
+from services.query.core.problems import Wrong
+from services.query.core.question import parsed
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
@@ -76,17 +78,16 @@ class OpenViewRoutes:
     async def listed(self, request: web.Request) -> web.Response:
         """The open views of one `customer`. A search for a viewer is noted before it is answered."""
         try:
-            asked = msgspec.convert(dict(request.query), AskedOpenViews, strict=False)
-        except msgspec.ValidationError as error:
-            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
-        try:
-            if asked.viewer:
+            search = open_views.understood(parsed(AskedOpenViews, list(request.query.items())))
+            if viewers := open_views.viewers_of(search):
                 actor = Actor.of(principal_of(request), self._address(request))
-                await self._audit.note(actor, "looked_at_viewer", asked.viewer)
+                await self._audit.note(actor, "looked_at_viewer", ", ".join(viewers))
             async with self._turn_of(principal_of(request).organisation_id):
                 now_ms, found = await self._newest()
-                ids, is_cut = await asyncio.to_thread(open_views.candidates, asked, found.beacons)
-                plays = await asyncio.gather(*(self._open_plays(asked.customer, one) for one in ids))
+                wanted = await asyncio.to_thread(open_views.candidates, search, found.beacons)
+                rows, looked_up = await self._rows(search, wanted.listed)
+        except Wrong as refused:
+            return problem_response(refused.problem())
         except TooManyQuestions:
             return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
         except (PostgresAway, NotPublished, QueryRefused):
@@ -97,11 +98,26 @@ class OpenViewRoutes:
             return problem_response(Problem(503, "Open views cannot be looked up now", "lookups-away"))
         except LookupsRefused:
             return problem_response(Problem(502, "Open views cannot be looked up", "lookups-refused"))
-        rows = [row for of_one in plays for row in of_one if open_views.matches(asked, row)]
-        drawn = OpenViews(now_ms, BACK_SECONDS, len(ids), is_cut or found.is_cut, rows)
+        following = None
+        if wanted.has_more or looked_up < len(wanted.listed):
+            following = open_views.cursor_behind(search, wanted.listed[looked_up - 1], wanted.until_ms)
+        drawn = OpenViews(now_ms, BACK_SECONDS, wanted.count, found.is_cut, looked_up, rows, following)
         answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
         answer.enable_compression()
         return answer
+
+    async def _rows(self, search: Search, listed: Sequence[Candidate]) -> tuple[list[dict[str, Any]], int]:
+        """The rows that match, at most those of a page, and how many candidates were looked up until it was full."""
+        rows: list[dict[str, Any]] = []
+        for first in range(0, len(listed), _AT_ONCE_MAX):
+            some = listed[first : first + _AT_ONCE_MAX]
+            found = await asyncio.gather(*(self._open_play(search.asked.customer, one.view_id) for one in some))
+            for number, row in enumerate(found):
+                if row is not None and open_views.matches(search, row):
+                    rows.append(row)
+                    if len(rows) == search.asked.limit:
+                        return rows, first + number + 1
+        return rows, len(listed)
 
     @asynccontextmanager
     async def _turn_of(self, organisation_id: str) -> AsyncIterator[None]:
@@ -118,17 +134,14 @@ class OpenViewRoutes:
             if not own.count:
                 del self._own[organisation_id]
 
-    async def _open_plays(self, customer_id: str, view_id: str) -> list[dict[str, Any]]:
-        """The open view of this id; of a session with several plays, those of its plays that are open."""
-        rows = []
+    async def _open_play(self, customer_id: str, view_id: str) -> dict[str, Any] | None:
+        """The row of the view of this id, while it is open; of a session with several plays, that of the first that is open."""
         for number in range(1, PLAYS_MAX + 1):
             async with self._turns:
                 answer = await self._view(customer_id, view_id if number == 1 else f"{view_id}.{number}")
             if answer is None:
                 break
             is_over, row = open_views.row_of(answer)
-            if row is not None:
-                rows.append(row)
             if not is_over:
-                break
-        return rows
+                return row
+        return None

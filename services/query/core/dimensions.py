@@ -6,7 +6,7 @@ Every value is a text or null (unknown). Texts are cut as in rollups and hot row
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from services.query.core.metrics import VIEWER
 from shared.measures import DIMENSIONS as OF_ROLLUPS
@@ -96,6 +96,19 @@ _ALL: Final = (
 #: Every dimension that has a name of its own. `custom.<name>` are those of a customer.
 DIMENSIONS: Final[Mapping[str, Dimension]] = {one.name: one for one in _ALL}
 assert set(OF_ROLLUPS) <= set(DIMENSIONS)
+
+
+def value_of(one: Dimension, row: Mapping[str, Any]) -> str | None:
+    """The value that a view's row has of a dimension, as `sql` says it of stored rows; None where it is unknown."""
+    if one.key is not None:
+        value = (row.get("custom") or {}).get(one.key)
+    else:
+        value = next((row[field] for field in one.fields if row.get(field) is not None), None)
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)[:MEMBER_CHARACTERS_MAX].replace("\0", "\ufffd")
 
 
 def dimension(name: str) -> Dimension | None:

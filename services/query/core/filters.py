@@ -1,13 +1,13 @@
 """Filters: and, or and not over dimensions and numbers of views, as JSON in a parameter, and as SQL with placeholders."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from services.query.core import limits
-from services.query.core.dimensions import Dimension, dimension
+from services.query.core.dimensions import Dimension, dimension, value_of
 from services.query.core.fields import NUMBERS
 from services.query.core.problems import Wrong, wrong
 from shared.codec import NO_JSON
@@ -98,6 +98,29 @@ def sql_of(one: Filter, expression: Expression, codes: Codes | None = None) -> t
     With `codes`, stored texts are numbers.
     """
     return _sql(one, expression, codes, is_negated=False)
+
+
+def holds(one: Filter, row: Mapping[str, Any]) -> bool:
+    """Whether a view's row is within a checked filter: as `sql_of` says it of stored rows."""
+    if one.none_of is not None:
+        return not holds(one.none_of, row)
+    if one.number is not None:
+        number = row.get(one.number)
+        return (
+            number is not None
+            and (one.at_least is None or number >= one.at_least)
+            and (one.below is None or number < one.below)
+        )
+    if one.dimension is not None:
+        named = dimension(one.dimension)
+        assert named is not None
+        value = value_of(named, row)
+        if one.contains is not None:
+            return value is not None and one.contains.lower() in value.lower()
+        return value in (one.values or ())
+    if one.all_of is not None:
+        return all(holds(part, row) for part in one.all_of)
+    return any(holds(part, row) for part in one.any_of or ())
 
 
 def _sql(one: Filter, expression: Expression, codes: Codes | None, *, is_negated: bool) -> tuple[str, list[Any]]:

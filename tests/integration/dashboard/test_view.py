@@ -2,6 +2,8 @@
 
 import re
 from pathlib import Path
+from typing import Final
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -19,6 +21,9 @@ from tests.unit.processor.applications.video_views import captured
 
 pytestmark = pytest.mark.integration
 
+#: Views of a customer that are open.
+OPEN: Final = 60
+
 
 def test_the_page_draws_the_life_of_one_view(installation: Installation, page: Page, tmp_path: Path) -> None:
     beacons = captured.mux_with_ads()
@@ -33,6 +38,12 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
         # Of a view that goes on, the first half.
         opened = [msgspec.structs.replace(one, view_id="still-open") for one in beacons[: len(beacons) // 2]]
+        # More of another customer than a page has.
+        opened += [
+            msgspec.structs.replace(one, customer_id="many", view_id=f"open-{number}")
+            for number in range(OPEN)
+            for one in beacons[: len(beacons) // 2]
+        ]
         for beacon in (*beacons, *opened):
             key = view_key(beacon.customer_id, beacon.view_id)
             producer.produce(BEACONS.name, codec.BEACON.encode(beacon), key, partition_of(key, PARTITIONS))
@@ -61,6 +72,21 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         found.get_by_label("Title has").fill("another")
         found.get_by_role("button", name="Search").click()
         expect(found.locator("main")).to_contain_text("No open view matches", timeout=SOON_MS)
+        found.goto(f"{installation.url}views?customer=many&open=1")
+        rows = found.locator("#open-views tbody th")
+        expect(rows).to_have_count(50, timeout=SOON_MS)
+        found.get_by_role("button", name="More open views").click()
+        expect(rows).to_have_count(OPEN, timeout=SOON_MS)
+        assert set(rows.all_inner_texts()) == {f"open-{number}" for number in range(OPEN)}
+        expect(found.locator("#open-count")).to_contain_text(
+            f"{OPEN} views had beacons in the last 10.0 min. Of the {OPEN} with the newest beacons, {OPEN} are open and match."
+        )
+        # Filters, and the range of a view's start, are the server's: what does not match is on no page.
+        nobody = quote('{"dimension":"cdn","in":["nobody"]}')
+        for narrowed in (f"filter={nobody}", "began=range&from=2020-01-01&to=2020-01-02"):
+            found.goto(f"{installation.url}views?customer=many&open=1&{narrowed}")
+            expect(found.locator("#open-count")).to_contain_text("0 are open and match", timeout=SOON_MS)
+            expect(rows).to_have_count(0)
         found.close()
         # An open view is asked for again until it has finished.
         expect(page.locator("#view-title")).to_contain_text("ended by the viewer", timeout=SOON_MS)

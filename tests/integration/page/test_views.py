@@ -3,7 +3,6 @@
 import json
 import re
 from datetime import datetime
-from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,7 +10,7 @@ from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
 from tests.integration.page.looking import ZONE, Seen, local_text, number, within
-from tests.integration.page.page_parts import BEACONS_OF_X, Looked, watch_now
+from tests.integration.page.page_parts import BEACONS_OF_X, Looked
 from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import HOUR_MS
@@ -70,25 +69,6 @@ def test_each_error_of_a_timeline_has_its_code_and_text_or_says_where_they_are(s
     expect(page.locator("#read-errors")).to_have_count(0)
 
 
-def test_open_views_say_of_how_many_they_are_and_what_finds_the_others(seen: Seen, looked: Looked) -> None:
-    """No player is at work here: the lookup's answer is that of a customer with more open views than are looked up."""
-    watch_now(looked.installation)
-    rows = [
-        {"customer_id": "acme", "view_id": f"open-{number}", "day": 20_000, "cdn": ("fastly", "akamai")[number % 2]}
-        for number in range(60)
-    ]
-    answer = {"now_ms": looked.now_ms, "seconds": 600, "looked_up_n": 60, "is_cut": True, "views": rows}
-    seen.page.route("**/v1/open-views?*", lambda route: route.fulfill(json=answer))
-    cdn = quote(json.dumps({"dimension": "cdn", "in": ["fastly"]}))
-    seen.open(f"views?customer=acme&open=1&filter={cdn}")
-    expect(seen.page.locator("#open-views tbody tr")).to_have_count(30, timeout=SOON_MS)
-    note = seen.page.locator("#open-of")
-    expect(note).to_contain_text("30 open views are shown: those that match among the 60 views")
-    expect(note).to_contain_text("The range above does not narrow them")
-    expect(note).to_contain_text(re.compile(r"More views are open: \d{3} viewers are watching now"), timeout=SOON_MS)
-    expect(note).to_contain_text("A viewer id or a part of a title finds any of them")
-
-
 def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> None:
     released_ms = (looked.now_ms - HOUR_MS) // MINUTE_MS * MINUTE_MS
     seen.go("Errors", customer="acme", within="7d")
@@ -131,6 +111,18 @@ def test_views_come_as_a_file(seen: Seen, looked: Looked, form: str) -> None:
     file = download.value.path()
     found = csv.read_csv(file) if form == "CSV" else parquet.read_table(file)
     assert set(found["view_id"].to_pylist()) == truth
+
+
+def test_more_views_come_of_the_range_of_the_first_page_when_time_has_moved_on(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.go("Views", customer="acme", within="24h")
+    rows = page.locator("#views tbody tr")
+    expect(rows).to_have_count(50, timeout=SOON_MS)
+    # A range up to now is another one an hour later.
+    page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3_700_000; }")
+    page.get_by_role("button", name="More views").click()
+    expect(rows).to_have_count(100, timeout=SOON_MS)
+    expect(page.locator("main .notice")).to_have_count(0)
 
 
 def test_every_beacon_behind_a_view_is_shown_page_by_page(seen: Seen) -> None:

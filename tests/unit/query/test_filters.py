@@ -1,5 +1,6 @@
 """Filters: what they mean as SQL, and what is refused before anything runs."""
 
+import random
 from typing import Any
 
 import duckdb
@@ -8,8 +9,10 @@ import pytest
 
 from services.query.core import filters, limits
 from services.query.core.dimensions import dimension
-from services.query.core.filters import Filter, parsed, sql_of
+from services.query.core.filters import Filter, holds, parsed, sql_of
 from services.query.core.problems import Wrong
+from tests.unit.query.recounting import a_view
+from tests.unit.query.recounting import holds as recounted
 
 
 def encoded(one: Any) -> str:
@@ -112,3 +115,27 @@ def test_a_short_value_is_compared_with_the_stored_column_and_a_long_one_with_wh
 
     assert short == "(cdn IN (?))"
     assert "left(cdn, 100)" in long
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"dimension":"country","in":["DE",null]}',
+        encoded({"dimension": "country", "in": ["x" * 100]}),
+        '{"dimension":"country","in":["zero\ufffdcharacter"]}',
+        '{"dimension":"country","contains":"X"}',
+        '{"not":{"or":[{"dimension":"cdn","in":["fastly"]},{"dimension":"asn","in":["3320"]}]}}',
+        '{"and":[{"dimension":"is_bot","in":["false"]},{"not":{"dimension":"exit_before_start","in":["true"]}}]}',
+        '{"or":[{"dimension":"viewer","in":["viewer"]},{"dimension":"custom.plan","in":["gold"]}]}',
+        '{"dimension":"custom.plan","in":[null]}',
+        '{"number":"startup_ms","at_least":1,"below":5000}',
+        '{"not":{"number":"score_view","below":50}}',
+    ],
+)
+def test_a_filter_holds_of_a_row_as_it_holds_of_a_stored_view(text: str) -> None:
+    chance = random.Random(7)
+    views = [a_view(chance, f"view {number}") for number in range(300)]
+    one = parsed(text)
+    wanted = [recounted(view, one) for view in views]
+    assert [holds(one, msgspec.structs.asdict(view)) for view in views] == wanted
+    assert 0 < sum(wanted) < len(wanted)

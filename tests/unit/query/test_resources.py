@@ -176,6 +176,23 @@ def test_a_cursor_belongs_to_its_search_and_keeps_the_range(engine: Engine, view
         found(engine, views, limit="2", cursor=cursor, error="net")
     # The columns and the number of views may change on the way.
     assert len(found(engine, views, limit="3", columns="country", cursor=cursor).views) == 3
+    # The cursor has the range: it may be left out, and a range up to now that has moved on since is another one.
+    second = found(engine, views, limit="3", cursor=cursor).views
+    assert found(engine, views, limit="3", cursor=cursor, **{"from": "", "to": ""}).views == second
+    for other in ({"from": str(int(WITHIN["from"]) + 60_000)}, {"to": str(int(WITHIN["to"]) + 60_000)}):
+        with pytest.raises(Wrong) as raised:
+            found(engine, views, limit="3", cursor=cursor, **other)
+        assert raised.value.faults[0].parameter == "cursor"
+
+
+def test_a_page_of_titles_may_be_compared_with_another_range(engine: Engine, views: list[View]) -> None:
+    many = [structs.replace(view, video_id=f"video {number % 7}") for number, view in enumerate(views)]
+    first = list_of_titles(engine, many, limit="3", compare="previous")
+    assert first.next is not None
+    behind = list_of_titles(engine, many, limit="3", cursor=first.next, compare=str(T0_MS - 30 * DAY_MS))
+    assert [one.video_id for one in behind.titles] == [
+        one.video_id for one in list_of_titles(engine, many, limit="3", cursor=first.next).titles
+    ]
 
 
 @pytest.mark.parametrize("place", [3, 6])

@@ -1,11 +1,9 @@
 // @ts-check
 // Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
 
-import { holds } from "../core/place/filters.js";
 import { shortened } from "../core/words/format.js";
-import { openText } from "../core/words/open_views.js";
-import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
-import { Answered, useFetched, useQuestion } from "../parts/data/asking.js";
+import { fieldText, fieldTitle, openText, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
+import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
@@ -40,20 +38,24 @@ export default function Views() {
 
 /** Views that are still open: they have no row yet, and are looked up. @param {{asked: Record<string, string>, columns: string[]}} props */
 function OpenViews({ asked, columns }) {
-  const { customer, filters } = place.value;
-  const isOpen = place.value.more.open === "1";
-  const params = Object.fromEntries(Object.entries({ ...asked, customer }).filter(([, value]) => value !== ""));
-  const isAsked = isOpen && customer !== "*";
-  const found = useFetched(isAsked ? JSON.stringify(["open", params]) : null, () => `/v1/open-views?${new URLSearchParams(params)}`, 10_000);
-  const watching = useFetched(found.data?.is_cut ? JSON.stringify(["watching", customer]) : null, () => `/v1/live?${new URLSearchParams({ customer })}`, 10_000);
-  const draw = (/** @type {any} */ data) => {
-    const rows = data.views.filter((/** @type {any} */ row) => holds(filters, row));
-    return html`<p class="note" id="open-of">${openText(rows.length, data, watching.data?.now?.viewers_now)}</p>
-      ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns} />` : html`<p class="empty">No open view matches.</p>`}`;
-  };
+  const { customer, more } = place.value;
+  const isOpen = more.open === "1";
+  const isWithin = more.began === "range";
+  const params = { ...asked, limit: ROWS, ...(isWithin ? {} : { from: "", to: "" }) };
+  const path = isOpen && customer !== "*" ? "/v1/open-views" : null;
+  const found = useQuestion(path, place.value, params, 10_000);
+  const draw = (/** @type {any} */ data) => html`<${Pages} key=${pagesKey(params)} newest=${data} path="/v1/open-views" params=${params} what="open views" id="more-open"
+    draw=${(/** @type {any[]} */ pages) => {
+      const rows = pages.flatMap((page) => page.views);
+      const looked = pages.reduce((sum, page) => sum + page.looked_up_n, 0);
+      return html`<p class="note" id="open-count">${openText(rows.length, looked, pages[0])}</p>
+        ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns} />` : html`<p class="empty">${pages.at(-1).next ? "No open view among these matches." : "No open view matches."}</p>`}`;
+    }} />`;
   return html`<section aria-labelledby="open-title">
     <div class="section-head"><h2 id="open-title">Open now</h2>
-      <button type="button" id="show-open" aria-expanded=${isOpen} onClick=${() => go({ more: { open: isOpen ? "" : "1" } })}>${isOpen ? "Hide" : "Show open views"}</button></div>
+      <button type="button" id="show-open" aria-expanded=${isOpen} onClick=${() => go({ more: { open: isOpen ? "" : "1" } })}>${isOpen ? "Hide" : "Show open views"}</button>
+      ${isOpen && html`<label>Began <select id="open-began" value=${isWithin ? "range" : ""} onChange=${(/** @type {any} */ event) => go({ more: { began: event.target.value } })}>
+        <option value="">at any time</option><option value="range">in the range above</option></select></label>`}</div>
     ${isOpen && (customer === "*" ? html`<p class="note">Open views are looked up for one customer: choose one above.</p>` : html`<${Answered} of=${found} draw=${draw} />`)}
   </section>`;
 }

@@ -116,7 +116,7 @@ def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) 
     """The question; raises `Wrong`, and what `admit` raises."""
     name, after = cursors.name_of(asked, limit=1), None
     if asked.cursor:
-        within, (views, code) = cursors.opened(asked.cursor, name, _PLACE)
+        within, (views, code) = cursors.opened(asked, name, _PLACE)
         asked, after = msgspec.structs.replace(asked, **within), (views, code)
     given = selected(asked, admit, now_ms, days_max=days_max)
     since_ms = moment_of("since", asked.since, zone_of(asked.tz)) if asked.since else None

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from services.accounts.core.pages import MEANT, CursorWrong, Page, number_of, timed_key
-from services.query.core.dimensions import CUSTOM, DIMENSIONS
+from services.query.core.dimensions import CUSTOM, DIMENSIONS, value_of
 from services.query.core.fields import SINGLE
 from services.query.core.problems import wrong
-from shared.measures import MEMBER_CHARACTERS_MAX
 from shared.schemas.recording import SESSION_ID
 from shared.schemas.view import View
 
@@ -100,11 +99,14 @@ def detail(
     """The answer that a row makes, from wherever it is."""
     whole = {**_DEFAULTS, **{name: value for name, value in row.items() if name in _KNOWN}}
     custom = {str(name): str(value) for name, value in (whole["custom"] or {}).items()}
+    dimensions = {name: value_of(one, whole) for name, one in DIMENSIONS.items()}
+    dimensions |= {f"{CUSTOM}{name}": value for name, value in custom.items()}
     return ViewDetail(
         state,
         found_in,
         {name: value for name, value in whole.items() if name not in _APART},
-        _dimensions(whole) | {f"{CUSTOM}{name}": value for name, value in custom.items()},
+        {name: value_of(one, whole) for name, one in DIMENSIONS.items()}
+        | {f"{CUSTOM}{name}": value for name, value in custom.items()},
         counted_ms(whole),
         [dict(event) for event in whole["events"] or []],
         recording,
@@ -148,20 +150,6 @@ def _beacon(row: Row) -> BeaconOfView:
         encoded = base64.b64encode(value).decode()
         return BeaconOfView(row["partition"], row["offset"], row["appended_ms"], None, encoded)
     return BeaconOfView(row["partition"], row["offset"], row["appended_ms"], found)
-
-
-def _dimensions(row: Row) -> dict[str, str | None]:
-    found = {}
-    for dimension in DIMENSIONS.values():
-        values = [row[field] for field in dimension.fields if row.get(field) is not None]
-        found[dimension.name] = _text(values[0]) if values else None
-    return found
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)[:MEMBER_CHARACTERS_MAX].replace("\0", "\ufffd")
 
 
 def _defaults() -> dict[str, Any]:

@@ -99,7 +99,7 @@ def understood(asked: AskedViews, admit: Admit, now_ms: int, *, days_max: int) -
     after = None
     if asked.cursor:
         # Without `to` the range ends now: all pages have that of the first one.
-        within, after = cursors.opened(asked.cursor, name, _PLACE)
+        within, after = cursors.opened(asked, name, _PLACE)
         asked = msgspec.structs.replace(asked, **within)
     columns = listed("columns", asked.columns, COLUMNS_MAX)
     fields, dimensions = [], []

@@ -83,9 +83,10 @@ class TitlesQuestion:
 
 def understood(asked: AskedTitles, admit: Admit, now_ms: int, *, days_max: int) -> TitlesQuestion:
     """The question; raises `Wrong`, and what `admit` raises."""
-    name, skipped = cursors.name_of(asked, limit=1), 0
+    # What titles are compared with changes neither which there are nor their order.
+    name, skipped = cursors.name_of(asked, limit=1, compare=""), 0
     if asked.cursor:
-        within, (skipped,) = cursors.opened(asked.cursor, name, _PLACE)
+        within, (skipped,) = cursors.opened(asked, name, _PLACE)
         asked = msgspec.structs.replace(asked, **within)
     shared = {field: getattr(asked, field) for field in asked.__struct_fields__ if field != "cursor"}
     breakdown = AskedBreakdown(by=VIDEO, metrics=",".join(METRICS_OF_TITLES), **shared)

@@ -1,9 +1,11 @@
-"""Questions for open views: each organisation's one after another, so that nobody's many questions keep others waiting."""
+"""Questions for open views: their pages; and each organisation's one after another, so that nobody's many keep others waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
@@ -12,6 +14,7 @@ from services.accounts.core.credentials import Credential
 from services.accounts.http.access import Routing
 from services.accounts.http.guard import Guard
 from services.dashboard.arrivals.open_routes import QUESTIONS_MAX, OpenViewRoutes
+from services.dashboard.arrivals.open_views import LOOKED_UP_MAX
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.reading import Newest
 from tests.unit.dashboard.door import GLOBEX_VIEWER, OWNER, NotedLooks, cookies, door
@@ -41,25 +44,92 @@ async def newest() -> tuple[int, Newest]:
     return 5, Newest([Read(1, b"globex:a", b"{}", {}), Read(1, b"acme:a", b"{}", {})], [], is_cut=False)
 
 
-@pytest.fixture
-async def desk() -> AsyncIterator[tuple[TestClient[Any, Any], Slots]]:
-    app, made, slots = web.Application(), door(), Slots()
+@asynccontextmanager
+async def served(
+    newest: Callable[[], Awaitable[tuple[int, Newest]]], view: Callable[[str, str], Awaitable[bytes | None]]
+) -> AsyncIterator[TestClient[Any, Any]]:
+    app, made = web.Application(), door()
     routing = Routing(app)
     guard = Guard(
         routing, made.identities, hosts=made.hosts, cookie=made.cookie, away_page=lambda: web.Response(status=503)
     )
     app.middlewares.append(guard.answer)
-    OpenViewRoutes(newest, slots.view, NotedLooks(), lambda _: None).add_to(routing)
+    OpenViewRoutes(newest, view, NotedLooks(), lambda _: None).add_to(routing)
     async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[tuple[TestClient[Any, Any], Slots]]:
+    slots = Slots()
+    async with served(newest, slots.view) as client:
         yield client, slots
         slots.let.set()
 
 
+def cookie_of(who: Credential) -> dict[str, str]:
+    return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies(who).items())}
+
+
 async def status(client: TestClient[Any, Any], who: Credential, customer: str) -> int:
-    cookie = "; ".join(f"{name}={value}" for name, value in cookies(who).items())
-    async with client.get(f"/v1/open-views?customer={customer}", headers={"Cookie": cookie}) as answer:
+    async with client.get(f"/v1/open-views?customer={customer}", headers=cookie_of(who)) as answer:
         await answer.read()
         return answer.status
+
+
+FASTLY = '{"dimension":"cdn","in":["fastly"]}'
+
+
+class Film:
+    """Lookups of views with a number: of each third one the CDN is fastly, and each fifth one is over."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def view(self, _: str, view_id: str) -> bytes | None:
+        self.asked.append(view_id)
+        if "." in view_id:
+            return None
+        number = int(view_id)
+        row = {"view_id": view_id, "view_start_ms": number, "cdn": "akamai" if number % 3 else "fastly"}
+        return msgspec.json.encode({"found": {"state": "open" if number % 5 else "finished", "row": row}})
+
+
+async def test_pages_have_as_many_views_as_asked_for_and_each_open_one_that_matches_is_on_one() -> None:
+    film = Film()
+
+    async def many() -> tuple[int, Newest]:
+        return 5, Newest(
+            [Read(number, f"globex:{number}".encode(), b"{}", {}) for number in range(250)], [], is_cut=True
+        )
+
+    async with served(many, film.view) as client:
+        for limit, given, wanted in (
+            (100, {}, [number for number in range(249, -1, -1) if number % 5]),
+            (7, {"filter": FASTLY}, [number for number in range(249, -1, -1) if number % 5 and not number % 3]),
+            (30, {"from": "100000000", "to": "100000001"}, []),
+        ):
+            found, cursor, looked_up = list[int](), "", 0
+            while cursor is not None:
+                film.asked.clear()
+                one = await answered(client, limit=limit, cursor=cursor, **given)
+                assert (one["views_n"], one["is_cut"]) == (250, True)
+                # What one question costs is bounded, whatever it looks for; a page that is not full is at that bound, or the last.
+                assert len({name for name in film.asked if "." not in name}) <= LOOKED_UP_MAX
+                assert len(one["views"]) <= limit
+                assert len(one["views"]) == limit or one["looked_up_n"] == LOOKED_UP_MAX or one["next"] is None
+                found += [int(row["view_id"]) for row in one["views"]]
+                cursor, looked_up = one["next"], looked_up + one["looked_up_n"]
+            assert (found, looked_up) == (wanted, 250)
+        async with client.get("/v1/open-views?customer=globex&filter=x", headers=cookie_of(GLOBEX_VIEWER)) as answer:
+            assert (answer.status, (await answer.json())["errors"][0]["parameter"]) == (400, "filter")
+
+
+async def answered(client: TestClient[Any, Any], **given: Any) -> dict[str, Any]:
+    parameters = {"customer": "globex", **{name: str(value) for name, value in given.items()}}
+    async with client.get("/v1/open-views", params=parameters, headers=cookie_of(GLOBEX_VIEWER)) as answer:
+        assert answer.status == 200
+        return msgspec.json.decode(await answer.read(), type=dict[str, Any])
 
 
 async def test_an_organisation_with_many_questions_has_one_under_way_and_others_are_answered(

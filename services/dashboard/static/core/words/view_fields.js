@@ -14,6 +14,18 @@ export const SEARCHED = [
 /** Columns where none are chosen. */
 export const VIEW_COLUMNS = ["view_start_ms", "video_title", "viewer", "watch_ms", "startup_ms", "rebuffer_ms", "score_view", "error_code", "country", "cdn", "player_version"];
 
+/**
+ * How much of what is open a list shows. A view that is over, or does not match, was looked up in vain.
+ * @param {number} rows
+ * @param {number} looked_up
+ * @param {{views_n: number, is_cut: boolean, seconds: number}} list
+ */
+export function openText(rows, looked_up, { views_n, is_cut, seconds }) {
+  const all = `${is_cut ? "at least " : ""}${countText(views_n)} ${views_n === 1 ? "view" : "views"}`;
+  const open = rows === 1 ? "1 is" : `${countText(rows)} are`;
+  return `${all} had beacons in the last ${durationText(1_000 * seconds)}. Of the ${countText(looked_up)} with the newest beacons, ${open} open and ${rows === 1 ? "matches" : "match"}.`;
+}
+
 /** @type {Record<string, string>} */
 const TITLES = {
   view_start_ms: "Began",

@@ -101,8 +101,11 @@ export function addressFor(path, place, params) {
   const now = Date.now();
   const range = resolved(place, now);
   const found = new URLSearchParams({ customer: place.customer, tz: place.tz });
-  found.set("from", range ? String(range.from_ms) : place.from);
-  found.set("to", range ? String(range.to_ms) : place.to);
+  // A cursor has the range of the first page: one up to now has moved on since. An empty `from` asks of any time.
+  if (!params.cursor && params.from !== "") {
+    found.set("from", range ? String(range.from_ms) : place.from);
+    found.set("to", range ? String(range.to_ms) : place.to);
+  }
   for (const one of place.filters) found.append("filter", one);
   const given = params.compare ? { ...params, compare: comparedFrom(String(params.compare), place, now) } : params;
   for (const [name, value] of Object.entries(given)) if (value !== "") found.set(name, String(value));
