@@ -2,22 +2,25 @@
 
 import json
 import re
+from pathlib import Path
 
 import psycopg
 import pytest
 from playwright.sync_api import expect
 
 from shared.schemas.alerts.event import AlertEvent
+from shared.schemas.live import BUCKET_MS
 from tests.integration.dashboard.dashboard_parts import WATCHER
-from tests.integration.page import page_alerts
+from tests.integration.page import page_alerts, page_firing
 from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen, settled, within
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.slots import wait_until
 
 pytestmark = pytest.mark.integration
 
 
-def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, looked: Looked) -> None:
+def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, looked: Looked, tmp_path: Path) -> None:
     seen.open("")
     page = seen.page
     page.locator("#customer").select_option("acme", timeout=SOON_MS)
@@ -44,6 +47,26 @@ def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, look
     wanted = {"customer": "acme", "metric": "rebuffering", "condition": "threshold", "direction": "above"}
     assert wanted.items() <= rule.items()
     assert (rule["threshold"], rule["for_seconds"], rule["filter"]) == (0.02, 300, {"cdn": "fastly"})
+    # It fires once, when the players' truth says so: not for a shorter time above, nor for another CDN.
+    dsn = looked.installation.postgres.dsn
+    begin_ms = looked.now_ms // BUCKET_MS * BUCKET_MS - page_firing.BUCKETS * BUCKET_MS
+    until, share = page_firing.first_above("fastly", 0.02, 300)
+    found = "SELECT opened_at FROM alerts.incidents WHERE event->>'rule_name' = 'Fastly waits'"
+    with page_firing.alerting(dsn, tmp_path) as bootstrap:
+        page_firing.watch(bootstrap, begin_ms)
+        wait_until(lambda: page_firing.count(dsn, found) > 0, "the incident has landed")
+    with psycopg.connect(dsn) as connection:
+        opened = connection.execute(found.encode()).fetchall()
+    assert [round(at.timestamp() * 1_000) for (at,) in opened] == [begin_ms + until * BUCKET_MS]
+    seen.open("alerts?customer=acme")
+    row = page.locator("#incidents tbody tr", has_text="Fastly waits")
+    expect(row.locator("td")).to_have_text(
+        ["open", "acme", f"{share:.2%}", "2.00%", "CDN fastly", re.compile("viewers"), re.compile("ago")],
+        timeout=SOON_MS,
+    )
+    row.get_by_role("link").click()
+    expect(page.locator("h2").first).to_contain_text("Fastly waits", timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text("CDN fastly", timeout=SOON_MS)
 
 
 def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
