@@ -1,8 +1,8 @@
 """Makes the product's database: users, schemas, rights: `DATABASE_DSN=postgresql://superuser@... python -m deploy.database`.
 
-Each service has a user of its own with the rights of deploy/rights.sql and no others. Users are made with the password of
-`DATABASE_<SERVICE>_PASSWORD`, and cannot log in without one; one that exists gets the password. The finalizer's owns the database.
-Run it as a superuser at the first start, and at each upgrade, before the services: it may run again at any time.
+Each service has a user of its own with the rights of deploy/rights.sql and no others; so has Grafana. Users are made with the
+password of `DATABASE_<USER>_PASSWORD`, and cannot log in without one; one that exists gets the password. The finalizer's owns the
+database. Run it as a superuser at the first start, and at each upgrade, before the services: it may run again at any time.
 """
 
 import os
@@ -27,7 +27,7 @@ from shared.settings import Settings, SettingsError
 
 RIGHTS: Final = Path(__file__).parent / "rights.sql"
 #: The users, as rights.sql names them.
-USERS: Final = ("collector", "finalizer", "serving", "query", "dashboard", "notifications")
+USERS: Final = ("collector", "finalizer", "serving", "query", "dashboard", "notifications", "grafana")
 _CONNECT_SECONDS_MAX: Final = 30
 
 
@@ -54,6 +54,9 @@ class DatabaseSettings(Settings):
     )
     notifications_password: pydantic.SecretStr | None = pydantic.Field(
         default=None, min_length=16, description="password of user notifications; without it that user cannot log in"
+    )
+    grafana_password: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=16, description="password of user grafana; without it that user cannot log in"
     )
 
 

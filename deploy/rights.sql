@@ -14,6 +14,11 @@ GRANT USAGE ON SCHEMA serving, finalizer TO query;
 GRANT SELECT ON ALL TABLES IN SCHEMA serving TO query;
 GRANT SELECT ON finalizer.dirty_slices TO query;
 
+GRANT USAGE ON SCHEMA serving TO grafana;
+GRANT SELECT ON serving.rollups, serving.sums, serving.histograms, serving.hot_slices, serving.coverage, serving.live_by_minute TO grafana;
+GRANT SELECT (customer_id, hour, deleted, cdn, startup_failed, playback_failed, ebvs, watch_ms, rebuffer_ms) ON serving.views TO grafana;
+GRANT SELECT (bitrate_integral, bitrate_time_ms) ON serving.views TO grafana;
+
 GRANT USAGE ON SCHEMA collector TO collector;
 GRANT SELECT ON ALL TABLES IN SCHEMA collector TO collector;
 GRANT USAGE ON SCHEMA limits TO collector, finalizer, dashboard;

@@ -25,7 +25,9 @@ def made() -> dict[str, str]:
         **tokens,
         "LOOKUP_CREDENTIALS": " ".join(entries),
         **{f"{user}_PASSWORD": secrets.token_hex(16) for user in DATABASE_USERS},
+        # Of the page's administrator, and of its user in Postgres.
         "GRAFANA_PASSWORD": secrets.token_hex(16),
+        "GRAFANA_POSTGRES_PASSWORD": secrets.token_hex(16),
     }
 
 

@@ -12,12 +12,16 @@ from psycopg.conninfo import make_conninfo
 from deploy import database
 from deploy.database import DatabaseSettings
 from deploy.local.postgres import Postgres
+from deploy.observability.experience import CUSTOMERS, PANELS, SqlPanel
 from services.alerts.store import forgetting
 from services.alerts.store.deliveries import CLAIM
+from tests.integration.observability.grafana import filled
 
 pytestmark = pytest.mark.integration
 
-PASSWORDS = {user: secrets.token_hex(16) for user in ("finalizer", "serving", "query", "dashboard", "notifications")}
+PASSWORDS = {
+    user: secrets.token_hex(16) for user in ("finalizer", "serving", "query", "dashboard", "notifications", "grafana")
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +78,15 @@ MAY_NOT = [
     ("notifications", "SELECT name FROM accounts.organisations"),
     ("notifications", "UPDATE accounts.customers SET name = name"),
     ("notifications", "SELECT FROM serving.views"),
+    ("grafana", "SELECT viewer_id FROM serving.views"),
+    ("grafana", "SELECT document FROM serving.views"),
+    ("grafana", "SELECT FROM serving.live_minutes"),
+    ("grafana", "SELECT FROM finalizer.fence"),
+    ("grafana", "SELECT FROM accounts.people"),
+    ("grafana", "SELECT FROM alerts.receivers"),
+    ("grafana", "SELECT FROM collector.customers"),
+    ("grafana", "DELETE FROM serving.rollups"),
+    ("grafana", "CREATE TABLE public.own (one int)"),
 ]
 
 
@@ -81,6 +94,13 @@ MAY_NOT = [
 def test_a_user_may_do_what_its_service_does(made: str, user: str, statement: str) -> None:
     with as_user(made, user) as connection:
         connection.execute(statement)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)
+def test_grafanas_user_may_read_what_each_panel_shows(made: str, panel: SqlPanel) -> None:
+    with as_user(made, "grafana") as connection:
+        connection.execute(filled(panel.sql, "2026-03-27", "2026-03-28", ["acme"]).encode())
+        connection.execute(CUSTOMERS.encode())
 
 
 @pytest.mark.parametrize(("user", "statement"), MAY_NOT)

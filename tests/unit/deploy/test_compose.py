@@ -136,7 +136,7 @@ def test_no_secret_stands_in_it_and_nothing_listens_but_here() -> None:
     for name, one in ALL.items():
         for variable, value in one.get("environment", {}).items():
             if re.search(r"DSN|TOKEN|PASSWORD|CREDENTIALS", variable):
-                assert re.search(r"\$\{(\w+:\?|GRAFANA_POSTGRES_PASSWORD:-)\}", str(value)), (name, variable)
+                assert re.search(r"\$\{\w+:\?\}", str(value)), (name, variable)
             used |= set(re.findall(r"\$\{(\w+):\?\}", str(value)))
         assert all(port.startswith("127.0.0.1:") for port in one.get("ports", []))
     assert used == SECRETS.keys(), "the command makes what the file wants, and nothing else"
@@ -167,7 +167,12 @@ def test_each_service_has_a_user_of_its_own_in_postgres() -> None:
     assert users == {name: name for name in ("finalizer", "serving", "query", "dashboard")}
     made = DatabaseSettings.load(environ_of("database"))
     with_password = {user for user in USERS if getattr(made, f"{user}_password") is not None}
-    assert with_password == set(users)
+    assert with_password == {*users, "grafana"}
+    assert made.grafana_password is not None
+    (serving,) = [one for one in grafana_sources() if one["uid"] == SERVING.uid]
+    given = environ_of("grafana")["GRAFANA_POSTGRES_PASSWORD"]
+    assert (serving["user"], serving["secureJsonData"]) == ("grafana", {"password": "$GRAFANA_POSTGRES_PASSWORD"})
+    assert made.grafana_password.get_secret_value() == given != environ_of("grafana")["GF_SECURITY_ADMIN_PASSWORD"]
     # The superuser is Postgres' own, and that of the command which makes the others.
     superuser = {name for name, one in ALL.items() if "${POSTGRES_PASSWORD:?}" in str(one.get("environment"))}
     assert superuser == {"postgres", "database"}
@@ -219,8 +224,15 @@ def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> Non
     assert scraped == {
         (f"playhead-{service}", f"{name}:{PORTS[service]}") for name in working() for service in [service_of(ALL[name])]
     }
-    sources = yaml.safe_load((ROOT / "deploy/observability/compose/grafana.yaml").read_text())["datasources"]
-    assert [(one["uid"], one["type"]) for one in sources] == [(one.uid, one.type_val) for one in (SOURCE, SERVING)]
+    assert [(one["uid"], one["type"]) for one in grafana_sources()] == [
+        (one.uid, one.type_val) for one in (SOURCE, SERVING)
+    ]
+
+
+def grafana_sources() -> list[dict[str, Any]]:
+    """The data sources that Grafana is provisioned with."""
+    found = yaml.safe_load((ROOT / "deploy/observability/compose/grafana.yaml").read_text())
+    return list(found["datasources"])
 
 
 def test_every_port_of_this_machine_is_a_variable_that_the_stack_knows() -> None:
