@@ -1,12 +1,12 @@
 """An aiohttp runner for hostile requests. No request causes a logged traceback or a 500 before a handler has seen it. No answer
-says which versions run here."""
+says which versions run here. What is no HTTP is refused with a problem, as are all other requests."""
 
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from aiohttp import web, web_response
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from services.rim.http.problems import problem_response
 from shared.http.problems import Problem
@@ -22,8 +22,41 @@ SERVER_NAME: Final = "Playhead"
 web_response.SERVER_SOFTWARE = SERVER_NAME  # type: ignore[attr-defined]
 
 _EXPECTED: Final = "100-continue"
+#: A proxy before this server may have longer limits.
+_TOO_LONG: Final = Problem(400, "The first line or a header of the request is too long", "request-long")
+_MALFORMED: Final = Problem(400, "The request is not valid HTTP", "malformed")
 
 _Handler = Callable[[web.BaseRequest], Awaitable[Any]]
+
+
+class _Connection(web.RequestHandler):
+    """A connection whose malformed requests are refused with a problem. aiohttp's own text quotes the request."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to a request that the parser refuses, or whose handler fails; the connection ends with it."""
+        answer = super().handle_error(request, status, exc, message)
+        if not isinstance(exc, HttpProcessingError):
+            return answer
+        refused = problem_response(_TOO_LONG if isinstance(exc, LineTooLong) else _MALFORMED)
+        refused.force_close()
+        return refused
+
+
+class _Server(web.Server):
+    """Makes these connections."""
+
+    def __call__(self) -> web.RequestHandler:
+        connection = super().__call__()
+        connection.__class__ = _Connection
+        return connection
 
 
 class GuardedRunner(web.AppRunner):
@@ -36,6 +69,8 @@ class GuardedRunner(web.AppRunner):
         """Sets the server up."""
         await super().setup()
         assert self.server is not None
+        # `web.AppRunner` makes its server itself, and takes no class for it.
+        self.server.__class__ = _Server
         self.server.request_handler = _expecting_little(self.server.request_handler)
 
 

@@ -1,6 +1,7 @@
 """Errors below `/v1` are problems (RFC 9457), whoever raises them; elsewhere they are aiohttp's."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -81,18 +82,9 @@ async def test_what_is_no_error_stays_as_it_is() -> None:
 async def test_what_is_expected_in_vain_is_refused_with_a_problem(expected: str | None, status: int) -> None:
     app = web.Application(middlewares=[api_problems])
     app.router.add_post("/v1/read", _read)
-    runner = GuardedRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
-        lines = ["POST /v1/read HTTP/1.1", "Host: a", "Content-Length: 1", "Connection: close"]
-        lines += [f"Expect: {expected}"] if expected else []
-        writer.write("\r\n".join([*lines, "", "x"]).encode())
-        answer = (await reader.read()).decode()
-        writer.close()
-    finally:
-        await runner.cleanup()
+    lines = ["POST /v1/read HTTP/1.1", "Host: a", "Content-Length: 1", "Connection: close"]
+    lines += [f"Expect: {expected}"] if expected else []
+    answer = await _answer(app, "\r\n".join([*lines, "", "x"]).encode())
 
     final = answer.removeprefix("HTTP/1.1 100 Continue\r\n\r\n")
     assert final.startswith(f"HTTP/1.1 {status} ")
@@ -104,3 +96,54 @@ async def test_an_answer_that_has_begun_is_broken_off() -> None:
     async with _client() as client:
         with pytest.raises(Exception, match=r"payload|disconnected|reset|closed"):
             await (await client.get("/v1/fails-late")).read()
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "kind"),
+    [
+        (b"a cake\r\n\r\n", "malformed"),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", "malformed"),
+        (b"GET /v1/cake HTTP/9.9\r\n\r\n", "malformed"),
+        (b"GET /v1/read HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", "malformed"),
+        (b"GET /v1/read HTTP/1.1\r\nHost: a\r\nContent-Length: cake\r\n\r\n", "malformed"),
+        (b"GET /v1/read HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n", "malformed"),
+        (b"GET /v1/" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", "request-long"),
+        (b"GET /v1/read HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", "request-long"),
+    ],
+)
+async def test_what_is_no_http_is_refused_with_a_problem_that_does_not_quote_it(
+    request_bytes: bytes, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = web.Application(middlewares=[api_problems])
+    app.router.add_get("/v1/read", _read)
+    # After one that is answered, too.
+    before = b"GET /v1/read HTTP/1.1\r\nHost: a\r\n\r\n"
+    for sent in ([request_bytes], [before, request_bytes]):
+        head, _, body = (await _answer(app, *sent)).rpartition("\r\n\r\n")
+        problem = json.loads(body)
+        assert (problem["status"], problem["type"]) == (400, TYPES + kind)
+        # aiohttp answers what it cannot read as HTTP/1.0, whose connections end with the answer.
+        assert f"HTTP/1.0 400 Bad Request\r\nContent-Type: {PROBLEM_JSON}" in head
+        assert "cake" not in head + body
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def _answer(app: web.Application, *requests: bytes) -> str:
+    """All that a server of the application answers to the last of these requests, until it closes the connection.
+
+    Those before have answers without a body.
+    """
+    runner = GuardedRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+        for request in requests[:-1]:
+            writer.write(request)
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+        writer.write(requests[-1])
+        answer = (await asyncio.wait_for(reader.read(), 30)).decode()
+        writer.close()
+    finally:
+        await runner.cleanup()
+    return answer
