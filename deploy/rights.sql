@@ -14,11 +14,6 @@ GRANT USAGE ON SCHEMA serving, finalizer TO query;
 GRANT SELECT ON ALL TABLES IN SCHEMA serving TO query;
 GRANT SELECT ON finalizer.dirty_slices TO query;
 
-GRANT USAGE ON SCHEMA serving TO grafana;
-GRANT SELECT ON serving.rollups, serving.sums, serving.histograms, serving.hot_slices, serving.coverage, serving.live_by_minute TO grafana;
-GRANT SELECT (customer_id, hour, deleted, cdn, startup_failed, playback_failed, ebvs, watch_ms, rebuffer_ms) ON serving.views TO grafana;
-GRANT SELECT (bitrate_integral, bitrate_time_ms) ON serving.views TO grafana;
-
 GRANT USAGE ON SCHEMA collector TO collector;
 GRANT SELECT ON ALL TABLES IN SCHEMA collector TO collector;
 GRANT USAGE ON SCHEMA limits TO collector, finalizer, dashboard;
@@ -57,3 +52,8 @@ GRANT SELECT, UPDATE, DELETE ON alerts.incidents, alerts.changes, alerts.comment
 GRANT USAGE ON SCHEMA accounts TO notifications;
 GRANT SELECT (customer_id, organisation_id) ON accounts.customers TO notifications;
 GRANT SELECT (id, owns_rest) ON accounts.organisations TO notifications;
+
+GRANT USAGE ON SCHEMA serving TO grafana;
+GRANT SELECT ON serving.rollups, serving.sums, serving.histograms, serving.hot_slices, serving.coverage, serving.live_by_minute TO grafana;
+GRANT SELECT (customer_id, hour, deleted, cdn, startup_failed, playback_failed, ebvs, watch_ms, rebuffer_ms) ON serving.views TO grafana;
+GRANT SELECT (bitrate_integral, bitrate_time_ms) ON serving.views TO grafana;

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from deploy.database import RIGHTS
 from deploy.local.postgres import Postgres
 from deploy.observability import dashboards
 from deploy.observability.experience import CUSTOMERS
 from shared.schemas.view import View
+from tests.documents import run_by
 from tests.integration.observability.grafana import filled
 from tests.integration.page.page_views import month
 from tests.integration.query.querying import Installation, installed
@@ -69,9 +69,8 @@ def database(postgres: Postgres, views: list[View], tmp_path_factory: pytest.Tem
             )
             connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(user)))
             # The user's own name is the whole server's, and another test makes it.
-            own = [line for line in RIGHTS.read_text(encoding="utf-8").splitlines() if line.endswith("TO grafana;")]
-            assert own
-            connection.execute("\n".join(own).replace("TO grafana", f"TO {user}").encode())
+            (rights,) = run_by(__file__, "sql")
+            connection.execute(rights.text.replace("TO grafana", f"TO {user}").encode())
         made.folder.joinpath("user").write_text(user)
         yield made
         with psycopg.connect(made.dsn, autocommit=True) as connection:
