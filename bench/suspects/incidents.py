@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.suspects.world import DIMENSIONS, Hour, World, drawn
+from bench.suspects.world import DIMENSIONS, Columns, Hour, World, drawn
 
 ORDER_MAX: Final = 4
 SHARES: Final = (0.002, 0.2)
@@ -36,7 +36,7 @@ class Incident:
     share: float
     is_detectable: bool
 
-    def within(self, columns: NDArray[np.int64]) -> Mask:
+    def within(self, columns: Columns) -> Mask:
         """Which views are in its cohort."""
         return _within(self.values, columns)
 
@@ -88,7 +88,7 @@ def _log_even(chance: np.random.Generator, bounds: tuple[float, float]) -> float
     return math.exp(float(chance.uniform(math.log(low), math.log(high))))
 
 
-def _within(values: tuple[tuple[int, int], ...], columns: NDArray[np.int64]) -> Mask:
+def _within(values: tuple[tuple[int, int], ...], columns: Columns) -> Mask:
     found: Mask = np.all([columns[place] == code for place, code in values], axis=0)
     return found
 

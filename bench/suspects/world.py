@@ -5,7 +5,7 @@ of viewers and the rates change a little each time, some titles are new, and vie
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ _AT_ONCE: Final = 1 << 15
 #: Parts of the numbers from 0 to 1 for which the place of the first is known.
 _BEGINS: Final = 1 << 14
 
-Columns = NDArray[np.int64]
+Columns = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ class World:
             titles /= titles.sum()
         title = _chosen(chance, titles, views)
         return np.stack(
-            [country, asn, cdn, self._devices[platform], self._systems[platform], version, title, self._is_live[title]]
+            [country, asn, cdn, self._devices[platform], self._systems[platform], version, title, self._is_live[title]],
+            dtype=np.int16,
+            casting="same_kind",
         )
 
 
