@@ -23,6 +23,8 @@ from services.query.core.sql.statements import (
 
 #: So many groups are few: each has its percentiles before it is known which are listed.
 _FEW: Final = 1_000
+#: The same of groups by bucket.
+_FEW_IN_BUCKETS: Final = 20_000
 
 
 @dataclass(frozen=True)
@@ -159,13 +161,13 @@ def _names(groups: Sequence[_Group]) -> str:
 def of_views(question: Question, relation: str, parts: Sequence[Part], codes: Codes | None = None) -> Statement:
     """Groups with any aggregates: groups are ranked first, then every view is counted where its group belongs.
 
-    Where there are few groups, all aggregates are made by group at once, and only views of groups that are not listed are counted
-    again. With many that takes longer: most percentiles would be of groups that nobody sees.
+    Where there are few groups, all aggregates are made by group and bucket at once, and only views of groups that are not listed
+    are counted again. With many that takes longer: most percentiles would be of groups that nobody sees.
     """
     groups = _groups(question, codes)
     names = _names(groups)
     where, parameters = conditions_of(question, codes)
-    is_direct = question.buckets is None and _are_few(groups, codes)
+    is_direct = _are_few(question, groups, codes)
     by_bucket, bucket = (", bucket", ("bucket",)) if question.buckets else ("", ())
     key = f", {bucket_key(question.buckets, counted_at(question))} AS bucket" if question.buckets else ""
     of_each = ", ".join(
@@ -173,20 +175,25 @@ def of_views(question: Question, relation: str, parts: Sequence[Part], codes: Co
     )
     # Found views are copied: with no more than what is read of them.
     read = "".join(f", {field}" for field in dict.fromkeys(field for part in parts for field in part.fields))
-    same = " AND ".join(f"found.{one.name} IS NOT DISTINCT FROM ranked.{one.name}" for one in groups)
     # Names and numbers of groups follow from groups: to count them among views would take most of the time.
     counted = f"count(DISTINCT {f'({names})' if len(groups) > 1 else _never_null(groups[0], codes)}) AS groups"
-    seen, again, listed = "ranked", "true", ""
+    apart, seen, again, listed = "", "ranked", "true", ""
+    of_apart = f"apart JOIN ranked ON {_same(groups, 'apart')}"
     if bucket:
-        of_bucket = f"(SELECT DISTINCT {names}, bucket FROM found)"  # noqa: S608 - names of ours
-        seen = f"(SELECT ranked.*, found.bucket FROM {of_bucket} AS found JOIN ranked ON {same})"  # noqa: S608
+        each = f"{names}, bucket, {aggregates(parts)} FROM found GROUP BY {names}, bucket"
+        one_each = each if is_direct else f"DISTINCT {names}, bucket FROM found"
+        apart = f"apart AS MATERIALIZED (SELECT {one_each}),"
+        seen = f"(SELECT ranked.*, apart.bucket FROM {of_apart})"  # noqa: S608 - names of ours
     if is_direct:
         again = f"rank <= {UNKNOWN_RANK}"
-        listed = f"SELECT rank{_also(parts)} FROM ranked WHERE NOT ({again}) UNION ALL"  # noqa: S608
+        of, source = ("apart.", of_apart) if bucket else ("", "ranked")
+        shown = "".join(f", {of}{name}" for name in (*bucket, *(part.name for part in parts)))
+        listed = f"SELECT rank{shown} FROM {source} WHERE NOT ({again}) UNION ALL"  # noqa: S608 - names of ours
     sql = f"""
-        WITH found AS MATERIALIZED (SELECT {of_each}{key}{read} FROM {relation} WHERE {where}),
-        ranked AS MATERIALIZED ({_ranked(question, groups, parts if is_direct else ())}),
-        placed AS (SELECT found.*, rank FROM found JOIN (SELECT * FROM ranked WHERE {again}) AS ranked ON {same}),
+        WITH found AS MATERIALIZED (SELECT {of_each}{key}{read} FROM {relation} WHERE {where}), {apart}
+        ranked AS MATERIALIZED ({_ranked(question, groups, parts if is_direct and not bucket else ())}),
+        placed AS (SELECT found.*, rank FROM found JOIN (SELECT * FROM ranked WHERE {again}) AS ranked
+            ON {_same(groups, "found")}),
         measured AS ({listed} SELECT rank{by_bucket}, {aggregates(parts)} FROM placed GROUP BY rank{by_bucket}),
         named AS (SELECT rank{by_bucket}, {_listed(groups)}, {counted} FROM {seen} AS seen GROUP BY rank{by_bucket})
         SELECT * FROM named JOIN measured USING (rank{by_bucket})
@@ -214,15 +221,17 @@ def _ranked(question: Question, groups: Sequence[_Group], parts: Sequence[Part])
     )
 
 
-def _also(parts: Sequence[Part]) -> str:
-    return "".join(f", {part.name}" for part in parts)
+def _same(groups: Sequence[_Group], of: str) -> str:
+    """Whether a row of a relation is of a group of relation `ranked`."""
+    return " AND ".join(f"{of}.{one.name} IS NOT DISTINCT FROM ranked.{one.name}" for one in groups)
 
 
-def _are_few(groups: Sequence[_Group], codes: Codes | None) -> bool:
-    """Whether there are certainly few; unknown values are one more of each dimension."""
+def _are_few(question: Question, groups: Sequence[_Group], codes: Codes | None) -> bool:
+    """Whether there are certainly few groups, by bucket too; unknown values are one more of each dimension."""
     if codes is None or not all(one.values for one in groups):
         return False
-    return math.prod(codes.count(str(one.dimension.column)) + 1 for one in groups) <= _FEW
+    count = math.prod(codes.count(str(one.dimension.column)) + 1 for one in groups)
+    return count <= _FEW and (question.buckets is None or count * len(question.buckets.keys) <= _FEW_IN_BUCKETS)
 
 
 def _never_null(group: _Group, codes: Codes | None) -> str:
