@@ -15,8 +15,8 @@ from deploy.local.supervisor import Supervisor
 #: After the last player has gone: the longest finish time-out, the warehouse's batches, and air for a machine that is several times
 #: slower: it is waited no longer than needed.
 LAND_SECONDS_MAX: Final = 300.0
-#: What looks right once must still do so when every service had time to write again: commits, batches, publications.
-SETTLE_SECONDS: Final = 2.0 * TRIGGER_SECONDS
+#: What looks right once must still do so when services had time to write again: commits, and a batch of views.
+SETTLE_SECONDS: Final = 2.0 + TRIGGER_SECONDS["trigger_seconds"]
 #: Players repeat unanswered POSTs for a minute at most; then they end, one way or the other.
 _PLAYERS_EXTRA_SECONDS_MAX: Final = 90.0
 _REFRESH_SECONDS: Final = 2.0

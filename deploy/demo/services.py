@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy.demo.applications.part import Part
-from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
+from deploy.demo.shortened import FINISH_MS, triggers
 from deploy.local.paths import RRWEB, SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
@@ -162,9 +162,7 @@ class DemoServices:
                 "FINALIZER_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
                 "FINALIZER_POSTGRES_DSN": self.postgres_dsn,
                 "FINALIZER_JARS_DIR": str(SPARK_JARS),
-                "FINALIZER_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
-                "FINALIZER_RAW_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
-                "FINALIZER_ROLLUP_SECONDS": str(TRIGGER_SECONDS),
+                **triggers(),
                 "FINALIZER_DRIVER_MEMORY": "1g",
                 "FINALIZER_OBJECTS": str(self._folder / "objects"),
                 "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),

@@ -16,12 +16,11 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
+from deploy.demo.shortened import FINISH_MS, triggers
 from deploy.images import environment
 from deploy.images.third_party import COMPOSE_FILE
 from deploy.local.ports import preferred_or_free
 from deploy.local.process import DeadlinePassed, wait_until
-from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from shared.settings import Settings
 
@@ -179,12 +178,8 @@ class Stack:
     def overrides() -> dict[str, Any]:
         """What of the compose file is changed: the settings that the demo shortens."""
         finish = {VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()}
-        trigger = {
-            FinalizerSettings.variable(field): str(TRIGGER_SECONDS)
-            for field in ("trigger_seconds", "raw_trigger_seconds", "rollup_seconds")
-        }
         services = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"]
-        shortened = {name: finish for name in services if name.startswith("processor-")} | {"finalizer": trigger}
+        shortened = {name: finish for name in services if name.startswith("processor-")} | {"finalizer": triggers()}
         return {"services": {name: {"environment": environ} for name, environ in shortened.items()}}
 
     @property

@@ -80,8 +80,8 @@ def test_what_the_demo_shortens_is_printed_with_its_default() -> None:
     settings = {setting.variable: (setting.value, setting.default) for setting in shortened()}
 
     assert settings["VIDEO_VIEWS_FINISH_PAUSED_MS"] == ("20000", "3600000")
-    assert settings["FINALIZER_TRIGGER_SECONDS"] == ("3", "30")
-    assert settings["FINALIZER_ROLLUP_SECONDS"] == ("3", "60")
+    assert settings["FINALIZER_TRIGGER_SECONDS"] == ("10", "30")
+    assert settings["FINALIZER_ROLLUP_SECONDS"] == ("20", "60")
     assert all(value != default for value, default in settings.values())
 
 
