@@ -1,19 +1,25 @@
 """The threshold of a question for suspects that names none: where the worst of the usual values begin."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
+
+from msgspec import structs
 
 from services.query.answering import Views
 from services.query.core.question import Question
 from services.query.core.suspects import statements
-from services.query.core.suspects.measured import Threshold
+from services.query.core.suspects.measured import Origin, Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.core.suspects.values import Value
 from services.query.rim.threads import both
 
 #: So many values say where a rank is within a fifth of a percent of the views: an exact one of ten million takes half a second.
 VALUES_MAX: Final = 100_000
+#: Of fewer bad views than this share nobody could say that they have become more.
+_FEW: Final = 0.005
+#: A value of fewer views changes nothing.
+_MANY: Final = 0.02
 
 
 async def with_threshold(question: SuspectsQuestion, views: Sequence[Views]) -> SuspectsQuestion:
@@ -30,13 +36,31 @@ async def with_threshold(question: SuspectsQuestion, views: Sequence[Views]) -> 
     is_usual = usual > 0 and question.held_against(now, usual) == "usual"
     place, known = (1, usual) if is_usual else (0, now)
     side = question.sides[place]
-    asked = partial(statements.ranked, side, value, known // VALUES_MAX + 1)
+    asked = partial(statements.ranked, side, value, pending.side, known // VALUES_MAX + 1)
     (found,) = await views[place].rows(asked)
-    at = found["ranked"]
-    # Nothing is below 0: where the worst tenth has the lowest value of all, it is below the next one.
-    if pending.side == "below" and not at:
-        at = found["least"] or 0.0
-    return question.with_threshold(Threshold(pending.side, at, pending.unit, "usual" if is_usual else "range"))
+    origin: Origin = "usual" if is_usual else "range"
+    threshold = Threshold(pending.side, found["ranked"], pending.unit, origin)
+    if found["better"] is not None and await _includes(found, value, threshold, question.sides[0], views[0]):
+        threshold = structs.replace(threshold, value=found["better"])
+    return question.with_threshold(threshold)
+
+
+async def _includes(found: Mapping[str, Any], value: Value, threshold: Threshold, now: Question, views: Views) -> bool:
+    """Whether views that equal the threshold are bad, too, so that it is the next better value.
+
+    Many views may have one value, such as the lowest rung of a ladder. They are bad if that is nearer to the rank; and if else
+    hardly any view is, neither usually nor now.
+    """
+    assert value.rank is not None
+    if found["beyond_better"] - found["beyond"] < _MANY:
+        return False
+    wanted = value.rank if threshold.side == "below" else 1 - value.rank
+    if abs(found["beyond_better"] - wanted) < abs(found["beyond"] - wanted):
+        return True
+    if found["beyond"] >= _FEW:
+        return False
+    (share,) = await views.rows(partial(statements.share_beyond, now, value, threshold))
+    return (share["beyond"] or 0) < _FEW
 
 
 async def _known(views: Views, side: Question, value: Value) -> int:

@@ -127,15 +127,24 @@ async def test_a_range_without_a_baseline_has_its_own_worst_tenth(installation: 
     assert nobody.title == "weighted average bitrate"
 
 
+@pytest.mark.parametrize(
+    ("lowest", "usually", "now"),
+    [
+        pytest.param(0.0, 3, 12, id="nothing is below 0"),
+        pytest.param(44.72, 3, 12, id="the lowest of a few values"),
+        # A quarter and more: nearer to none than to a tenth, but else nothing would be bad.
+        pytest.param(44.72, 6, 14, id="a value of many views"),
+    ],
+)
 async def test_views_at_the_lowest_score_are_the_worst_where_they_are_more_than_a_tenth(
-    postgres: Server, tmp_path: Path
+    postgres: Server, tmp_path: Path, lowest: float, usually: int, now: int
 ) -> None:
-    """Nothing is below 0: the threshold is the next value."""
+    """Nothing is below it: the threshold is the next value."""
 
     def at(number: int) -> View:
         view = viewed(number)
-        is_failed = number % 20 < (12 if number < NOW and view.cdn == "own" else 3)
-        return structs.replace(view, score_success=0.0 if is_failed else 50.0 if number % 20 == 4 else 100.0)
+        is_failed = number % 20 < (now if number < NOW and view.cdn == "own" else usually)
+        return structs.replace(view, score_success=lowest if is_failed else 50.0 if number % 20 == 19 else 100.0)
 
     with installed(postgres, tmp_path) as made:
         made.in_warehouse([at(number) for number in range(NOW + USUAL)])
@@ -144,5 +153,5 @@ async def test_views_at_the_lowest_score_are_the_worst_where_they_are_more_than_
 
     assert found.threshold is not None
     assert found.threshold.value == 50
-    assert found.usual.value == pytest.approx(0.15, abs=0.001)
+    assert found.usual.value == pytest.approx(usually / 20, abs=0.001)
     assert [named(one) for one in found.suspects] == [{"cdn": "own"}]

@@ -208,6 +208,14 @@ def test_a_cursor_of_numbers_that_no_page_has_is_no_cursor(engine: Engine, views
     assert raised.value.faults[0].parameter == "cursor"
 
 
+def test_a_page_goes_on_behind_a_number_that_is_larger_than_any_time(engine: Engine, views: list[View]) -> None:
+    large = [structs.replace(one, bitrate_integral=10**16 + number) for number, one in enumerate(views)]
+    cursor = found(engine, large, limit="2", order_by="bitrate_integral").next
+    assert cursor is not None
+    behind = found(engine, large, limit="2", order_by="bitrate_integral", cursor=cursor)
+    assert len(behind.views) == 2
+
+
 def list_of_errors(engine: Engine, views: list[View], **given: str) -> ErrorList:
     parameters = list((WITHIN | given).items())
     asked = errors.understood(parsed(AskedErrors, parameters), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)

@@ -9,8 +9,8 @@ from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
 from services.query.core.sql.coded import MASK
 from services.query.core.sql.statements import SAMPLED_BY, Statement, conditions_of, value_of
-from services.query.core.suspects.measured import Measured
-from services.query.core.suspects.values import Value
+from services.query.core.suspects.measured import Measured, Threshold
+from services.query.core.suspects.values import Side, Value
 from shared.statistics.suspects.sampling import Sampling
 
 TOTALS: Final = ("rows", "views", "bad")
@@ -68,14 +68,28 @@ def known(question: Question, value: Value, codes: Codes | None = None) -> State
     )
 
 
-def ranked(question: Question, value: Value, one_of: int, codes: Codes | None = None) -> Statement:
-    """The value at the rank of `value`, and the smallest one above 0; of one of so many views."""
+def ranked(question: Question, value: Value, side: Side, one_of: int, codes: Codes | None = None) -> Statement:
+    """The value at the rank of `value`, the next better one, and the shares of views beyond each; of one of so many views."""
     condition, parameters = conditions_of(question, codes)
+    is_worse, is_better, nearest = ("<", ">", "min") if side == "below" else (">", "<", "max")
     sql = f"""
-        SELECT quantile_disc(value, {value.rank})::double AS ranked, min(value) FILTER (WHERE value > 0)::double AS least
-        FROM (SELECT {value.sql} AS value FROM views WHERE {condition} AND {SAMPLED_BY} % {one_of:d} = 0) AS found
+        WITH found AS MATERIALIZED (
+            SELECT {value.sql} AS value FROM views WHERE {condition} AND {SAMPLED_BY} % {one_of:d} = 0
+        ), at_rank AS (SELECT quantile_disc(value, {value.rank}) AS ranked FROM found)
+        SELECT any_value(ranked)::double AS ranked, {nearest}(value) FILTER (value {is_better} ranked)::double AS better,
+            avg((value {is_worse} ranked)::integer)::double AS beyond,
+            avg((value {is_worse} ranked OR value = ranked)::integer)::double AS beyond_better
+        FROM found, at_rank
     """  # noqa: S608
-    return Statement(sql, tuple(parameters), ("ranked", "least"))
+    return Statement(sql, tuple(parameters), ("ranked", "better", "beyond", "beyond_better"))
+
+
+def share_beyond(question: Question, value: Value, threshold: Threshold, codes: Codes | None = None) -> Statement:
+    """The share of views with a value that are beyond a threshold."""
+    condition, parameters = conditions_of(question, codes)
+    is_worse = "<" if threshold.side == "below" else ">"
+    sql = f"SELECT avg((({value.sql}) {is_worse} ?)::integer)::double AS beyond FROM views WHERE {condition}"  # noqa: S608
+    return Statement(sql, (threshold.value, *parameters), ("beyond",))
 
 
 def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes | None = None) -> Statement:
