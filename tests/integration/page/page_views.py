@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from shared.schemas.view import TimelineEvent, View
 from tests.unit.query.recounting import DAY_MS, HOUR_MS
 
@@ -81,6 +82,26 @@ def watched_by_x(at_ms: int) -> View:
         "session_id": SESSION,
     }
     return _view("view-of-x", at_ms, at_ms + 95_000, random.Random(1), **fields)
+
+
+def watched_for_hours(at_ms: int) -> View:
+    """A view of three hours that stalled again and again: its row has its first 200 events, of 20 minutes."""
+    stalls = [
+        TimelineEvent(at_ms=6_000 * number, event="rebufferstart" if number % 2 else "playing", bitrate_bps=3_000_000)
+        for number in range(1, TIMELINE_EVENTS_MAX)
+    ]
+    fields: dict[str, Any] = {
+        "customer_id": "acme",
+        "video_title": TITLES[0],
+        "watch_ms": 3 * HOUR_MS,
+        "playing_ms": 2 * HOUR_MS,
+        "rebuffer_count": 200,
+        "rebuffer_ms": HOUR_MS,
+        "startup_ms": 6_000,
+        "error_code": "LATE",
+        "events": [TimelineEvent(at_ms=0, event="viewstart"), *stalls],
+    }
+    return _view("view-of-hours", at_ms, at_ms + 3 * HOUR_MS, random.Random(2), **fields)
 
 
 def _any(chance: random.Random, name: str, end_ms: int, **given: Any) -> View:

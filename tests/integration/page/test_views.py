@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 from tests.integration.page.looking import ZONE, Seen, local_text, number, within
 from tests.integration.page.page_parts import BEACONS_OF_X, Looked
 from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
-from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import HOUR_MS
 
 pytestmark = pytest.mark.integration
@@ -67,6 +67,34 @@ def test_each_error_of_a_timeline_has_its_code_and_text_or_says_where_they_are(s
         "aria-label", f"warning BUFFER_LOW: two seconds are left, at 64.0 s; {said[1]}", timeout=SOON_MS
     )
     expect(page.locator("#read-errors")).to_have_count(0)
+
+
+def test_a_timeline_ends_where_the_row_stops_keeping_events_and_leads_to_the_beacons(seen: Seen) -> None:
+    seen.open("view?customer=acme&view=view-of-hours")
+    page = seen.page
+    lanes = page.locator("#view-life .lane")
+    expect(lanes.filter(has_text="State")).to_have_count(1, timeout=SOON_MS)
+    # Each lane says that it does not know the rest, the one without a mark too.
+    assert lanes.locator(".lane-name").all_inner_texts() == ["State", "Errors", "Bitrate\nto 3.00 Mbps"]
+    rest = lanes.locator(".unkept")
+    texts = rest.evaluate_all("(all) => all.map((one) => one.getAttribute('aria-label'))")
+    assert texts == ["not kept: 2.7 h, from 19.9 min"] * 3
+    for at in range(3):
+        whole, unknown = (one.nth(at).bounding_box() for one in (lanes.locator(".drawn"), rest))
+        assert whole is not None
+        assert unknown is not None
+        assert unknown["width"] / whole["width"] == pytest.approx(160.1 / 180, abs=0.01)
+    drawn = lanes.locator("svg rect").evaluate_all(
+        "(all) => all.map((one) => one.x.baseVal.value + one.width.baseVal.value)"
+    )
+    assert max(drawn) == pytest.approx(1_000 * 19.9 / 180, abs=2)
+    expect(page.locator(".states li.unkept")).to_have_text("not kept")
+    expect(page.locator("#events summary")).to_have_text("The first 200 events")
+    expect(page.locator("#later")).to_contain_text("the first 200 events of this view, up to 19.9 min")
+    page.get_by_role("button", name="Show the beacons").click()
+    expect(page.locator("#view-beacons")).to_have_attribute("open", "")
+    expect(page.locator("#view-beacons")).to_contain_text("The warehouse has none yet", timeout=SOON_MS)
+    assert inaccessible(page) == []
 
 
 def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> None:

@@ -20,14 +20,26 @@ export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking"
 /** @typedef {[kind: string, from_ms: number, to_ms: number]} Stretch */
 /** @typedef {{from_ms: number, to_ms: number, bitrate_bps: number}} Level */
 
+/** A row keeps so many events at most: the first ones. */
+export const EVENTS_MAX = 200;
+
+/** From when on a row has no events, since it may not have kept them, in ms; null where it has all. @param {any} row @returns {number | null} */
+export function unkeptFrom(row) {
+  const events = /** @type {Event[]} */ (row.events ?? []);
+  return events.length < EVENTS_MAX ? null : Math.max(0, ...events.map((one) => one.at_ms));
+}
+
+/** Up to when it is known what a view did. @param {any} row @param {number} span_ms */
+const knownTo = (row, span_ms) => unkeptFrom(row) ?? span_ms;
+
 /**
  * From each event that begins something to the next one that ends it.
  * @param {Event[]} events
- * @param {number} span_ms
+ * @param {number} end_ms - Of the last one.
  * @param {(event: string, at: number) => string | null | undefined} kindOf - Null: ends; undefined: changes nothing.
  * @returns {Stretch[]}
  */
-function stretches(events, span_ms, kindOf) {
+function stretches(events, end_ms, kindOf) {
   /** @type {Stretch[]} */
   const found = [];
   /** @type {[string, number] | null} */
@@ -38,7 +50,7 @@ function stretches(events, span_ms, kindOf) {
     if (open) found.push([open[0], open[1], at_ms]);
     open = kind ? [kind, at_ms] : null;
   }
-  if (open && open[0] !== "ended") found.push([open[0], open[1], span_ms]);
+  if (open && open[0] !== "ended") found.push([open[0], open[1], end_ms]);
   // A failure is often the last event of all.
   return found.filter(([kind, from, to]) => (to > from && kind !== "ended") || kind === "failed");
 }
@@ -52,21 +64,19 @@ export function statesOf(row, span_ms) {
   // Not every error is the end: one after which something plays, or of a view that did not fail, changes no state.
   const hasFailed = row.playback_failed || row.business_exception;
   const lastPlaying = events.findLastIndex(({ event }) => event === "playing");
-  return stretches(events, span_ms, (event, n) =>
+  return stretches(events, knownTo(row, span_ms), (event, n) =>
     event === "error" && !(hasFailed && n > lastPlaying) ? undefined : /** @type {any} */ (STATES)[event],
   );
 }
 
 /** @param {any} row @param {number} span_ms */
 export function adsOf(row, span_ms) {
-  return stretches(row.events ?? [], span_ms, (event) => {
+  return stretches(row.events ?? [], knownTo(row, span_ms), (event) => {
     if (event === "adplaying") return "ad";
     return /^ad(pause|ended|error|breakend)$/.test(event) ? null : undefined;
   });
 }
 
-/** A row has so many events at most: the first ones. */
-const EVENTS_MAX = 200;
 const isError = (/** @type {string} */ event) => event === "error" || event === "warning";
 
 /**
@@ -77,7 +87,7 @@ const isError = (/** @type {string} */ event) => event === "error" || event === 
  */
 export function errorsOf(row, said = []) {
   const events = /** @type {Event[]} */ (row.events ?? []);
-  const last = events.length < EVENTS_MAX ? events.findLastIndex(({ event }) => event === "error") : -1;
+  const last = unkeptFrom(row) === null ? events.findLastIndex(({ event }) => event === "error") : -1;
   const text = [row.error_code, row.error_message].filter(Boolean).join(": ");
   const marks = events.flatMap(({ at_ms, event }, at) => (isError(event) ? [{ at, at_ms, event, text: at === last ? text : "" }] : []));
   return marks.map((mark) => {
@@ -120,7 +130,7 @@ export function levelsOf(row, span_ms) {
     from_ms = Math.max(from_ms, at_ms);
     return [{ from_ms, bitrate_bps }];
   });
-  return found.map((one, n) => ({ ...one, to_ms: found[n + 1]?.from_ms ?? span_ms }));
+  return found.map((one, n) => ({ ...one, to_ms: found[n + 1]?.from_ms ?? knownTo(row, span_ms) }));
 }
 
 /** Seconds between two marks of an axis that has at most eight of them. @param {number} span_ms */

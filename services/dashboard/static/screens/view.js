@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText } from "../core/place/ranges.js";
-import { endText, errorsOf, errorsSaid, factsOf, playheadText, spanOf } from "../core/timeline.js";
+import { endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, playheadText, spanOf, unkeptFrom } from "../core/timeline.js";
 import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
@@ -59,12 +59,24 @@ function Drawn({ answer, beacons }) {
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} />
+    <${Later} from_ms=${unkeptFrom(row)} />
     ${errors.some((one) => !one.text) && html`<${ErrorTexts} key=${errors.length} address=${beacons} take=${(/** @type {any[]} */ read) => { said.value = errorsSaid(read); }} />`}
     ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
     <${Events} row=${row} tz=${tz} errors=${errors} />
     <${Beacons} address=${beacons} tz=${tz} />
     <${Dimensions} of=${answer.dimensions} />
   </article>`;
+}
+
+/** Says that a row has the first events alone, and leads to those of later. @param {{from_ms: number | null}} props */
+function Later({ from_ms }) {
+  if (from_ms === null) return null;
+  const show = () => {
+    const beacons = /** @type {HTMLDetailsElement} */ (document.getElementById("view-beacons"));
+    beacons.open = true;
+    beacons.scrollIntoView();
+  };
+  return html`<p id="later"><span class="note">The timeline has the first ${EVENTS_MAX} events of this view, up to ${durationText(from_ms)}. All later ones are among its beacons.</span> <button type="button" onClick=${show}>Show the beacons</button></p>`;
 }
 
 /** Codes and texts of the errors of which the row has none are read from the beacons, by a click: each look at beacons is noted. @param {{address: string, take: (beacons: any[]) => void}} props */
@@ -96,8 +108,9 @@ function ErrorTexts({ address, take }) {
 function Events({ row, tz, errors }) {
   const events = row.events ?? [];
   const texts = new Map(errors.map((one) => [one.at, one.text]));
-  return html`<details open=${events.length <= 12}><summary>Every event (${events.length})</summary>
-    <div class="scroll plain" tabindex="0" role="region" aria-label="Every event">
+  const title = unkeptFrom(row) === null ? `Every event (${events.length})` : `The first ${EVENTS_MAX} events`;
+  return html`<details id="events" open=${events.length <= 12}><summary>${title}</summary>
+    <div class="scroll plain" tabindex="0" role="region" aria-label=${title}>
       <table>
         <thead><tr><th scope="col">At</th><th scope="col">Clock</th><th scope="col" class="text">Event</th><th scope="col">Playhead</th><th scope="col">Bitrate</th></tr></thead>
         <tbody id="view-events">${events.map((/** @type {any} */ one, /** @type {number} */ at) => html`<tr>

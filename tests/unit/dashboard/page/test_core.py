@@ -1,11 +1,14 @@
 """What the page computes: node runs the tests of `static/core`."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import msgspec
 
+from services.dashboard.page.routes import STATIC
+from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from services.query.core.filters import Filter
 from services.query.http.app import OPERATIONS
 from services.rim.http.openapi import document
@@ -18,6 +21,12 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
     _run("alerts.test.mjs", {})
     _run("suspects.test.mjs", {})
     _run("timeline.test.mjs", {})
+
+
+def test_the_page_knows_how_many_events_a_row_keeps() -> None:
+    found = re.search(r"EVENTS_MAX = (\d+);", (STATIC / "core" / "timeline.js").read_text())
+    assert found is not None
+    assert int(found[1]) == TIMELINE_EVENTS_MAX
 
 
 def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { endText, errorsOf, errorsSaid, levelsOf, markText, playheadText } from "../../../../services/dashboard/static/core/timeline.js";
+import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, levelsOf, markText, playheadText, statesOf, unkeptFrom } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("the last error of a timeline has the code and text of its row, and all others say that they have none", () => {
   const at = (at_ms, event) => ({ at_ms, event });
@@ -61,4 +61,25 @@ test("a bitrate holds until the next one, also where the client's clock was set 
   ]);
   assert.deepEqual(levelsOf({ events: [at(-500, 4e6)] }, 1_000), [{ from_ms: 0, to_ms: 1_000, bitrate_bps: 4e6 }]);
   assert.deepEqual(levelsOf({}, 1_000), []);
+});
+
+test("behind the last event that a row keeps nothing is known, whatever that event was", () => {
+  const at = (n) => ({ at_ms: n * 6_000, event: n % 2 ? "playing" : "rebufferstart", bitrate_bps: 4e6 });
+  const events = Array.from({ length: EVENTS_MAX - 1 }, (_, n) => at(n + 1));
+  const [begun, last] = [{ at_ms: 0, event: "viewstart" }, 6_000 * (EVENTS_MAX - 1)];
+  const [kept, span] = [{ events: [begun, ...events.slice(0, -2), { at_ms: last - 6_000, event: "adplaying" }, { at_ms: last, event: "rebufferstart" }] }, 3 * 3_600_000];
+  assert.equal(kept.events.length, EVENTS_MAX);
+  assert.equal(unkeptFrom(kept), last);
+  for (const found of [statesOf(kept, span), adsOf(kept, span)]) assert.deepEqual(found.filter(([, , to]) => to > last), []);
+  assert.deepEqual(adsOf(kept, span), [["ad", last - 6_000, last]]);
+  assert.equal(levelsOf(kept, span).at(-1).to_ms, last);
+  // One event fewer, and the row has all: the last state goes on to the end.
+  const all = { events: kept.events.slice(1) };
+  assert.equal(unkeptFrom(all), null);
+  assert.deepEqual(statesOf(all, span).at(-1), ["rebuffering", last, span]);
+  assert.deepEqual(adsOf(all, span), [["ad", last - 6_000, span]]);
+  assert.equal(levelsOf(all, span).at(-1).to_ms, span);
+  // A clock that was set back puts no event of these behind the last one that is kept.
+  assert.equal(unkeptFrom({ events: [...kept.events.slice(0, -1), { at_ms: 5, event: "pause" }] }), last - 6_000);
+  assert.deepEqual([unkeptFrom({}), unkeptFrom({ events: [] })], [null, null]);
 });
