@@ -1,6 +1,7 @@
 """Titles, in a real browser, beside the truth of the views."""
 
 import re
+import time
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -13,7 +14,7 @@ from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_r
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LENGTH_MS, TITLES
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import FIGURES, counts_at
+from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 
@@ -89,6 +90,27 @@ def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> No
         f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
     )
     expect(page.locator(".chart")).to_have_count(4, timeout=SOON_MS)
+
+
+def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    around = f"from={looked.now_ms - 12 * HOUR_MS}&to={looked.now_ms + 12 * HOUR_MS}"
+    with page.expect_response(re.compile("/v1/titles/id")) as found:
+        seen.open(f"titles?customer=acme&{around}&video=id+of+Cup+final")
+    answer = found.value.json()
+    # The range goes on for half a day, and the curve does not.
+    curve = [one["at_ms"] for one in answer["concurrency"]]
+    assert looked.now_ms - answer["step_ms"] <= curve[-1] < time.time() * 1_000
+    note = page.locator("#still-open")
+    expect(note).to_contain_text("Those that are open are missing", timeout=SOON_MS)
+    note.get_by_role("link", name="Its viewers now").click()
+    expect(page.locator(".chip")).to_contain_text("Video title is Cup final", timeout=SOON_MS)
+    expect(page.locator("#now-title")).to_be_visible()
+    # Of days ago nothing is open.
+    days = f"from={looked.now_ms - 3 * DAY_MS}&to={looked.now_ms - 2 * DAY_MS}"
+    seen.open(f"titles?customer=acme&{days}&video=id+of+Cup+final")
+    expect(page.locator(".chart").first).to_be_visible(timeout=SOON_MS)
+    expect(note).to_have_count(0)
 
 
 def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looked: Looked) -> None:

@@ -357,6 +357,19 @@ def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, v
         assert part.reached == len(came)
 
 
+@pytest.mark.parametrize(
+    ("now_ms", "last_ms"),
+    [(T0_MS + 5 * HOUR_MS + 1, T0_MS + 5 * HOUR_MS), (T0_MS + 5 * HOUR_MS, T0_MS + 4 * HOUR_MS), (T0_MS, None)],
+)
+def test_a_curve_ends_now_also_where_its_range_goes_on(now_ms: int, last_ms: int | None) -> None:
+    given = parsed(AskedTitle, [("from", str(T0_MS)), ("to", str(T0_MS + 2 * DAY_MS))])
+    asked = title.understood_title("final", given, lambda _: EVERY_CUSTOMER, now_ms, days_max=400)
+    curve = title.concurrency(asked, [{"step": 0, "change": 3}, {"step": 30, "change": -3}])
+    assert asked.step_ms == HOUR_MS
+    assert [point.views for point in curve] == [3] * len(curve)
+    assert (curve[-1].at_ms if curve else None) == last_ms
+
+
 def test_ranges_that_are_none_are_passed_over() -> None:
     wrong = [[5, 5], [9, 3], [-1, 5], [7], [600_000, 700_000]]
     found = title.retention(600_000, 1, [{"number": 1, "ranges": wrong}], [])

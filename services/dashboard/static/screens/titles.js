@@ -2,10 +2,10 @@
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
 import { useSignal } from "@preact/signals";
-import { narrowed } from "../core/place/filters.js";
+import { narrowed, narrowedLive } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
-import { momentText } from "../core/place/ranges.js";
+import { HOUR_MS, momentText } from "../core/place/ranges.js";
 import { linesOf } from "../core/series.js";
 import { playheadText, sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -25,6 +25,9 @@ const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_m
 const LISTED = 20;
 const LISTED_MAX = 200;
 const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];
+
+/** So near now some views that were open then are open still, and miss in a curve of finished ones: most are shorter. */
+const OPEN_MS = 6 * HOUR_MS;
 
 export default function Titles() {
   const { more } = place.value;
@@ -96,7 +99,7 @@ function Title({ video }) {
 
 /** @param {{data: any}} props */
 function Drawn({ data }) {
-  const { tz } = place.value;
+  const { tz, filters } = place.value;
   const times = data.concurrency.map((/** @type {any} */ one) => one.at_ms / 1_000);
   const audience = { title: "Viewers", kind: "value", key: [], values: data.concurrency.map((/** @type {any} */ one) => one.views), counts: [] };
   const zoom = (/** @type {number} */ a, /** @type {number} */ b) => go({ from: String(a), to: String(b), range: "" });
@@ -105,6 +108,8 @@ function Drawn({ data }) {
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")} · <${Link} to=${viewsOf(data.video_id)}>its views<//></p>
     <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
+    ${data.about.range.to_ms > Date.now() - OPEN_MS && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so the curve falls towards now.
+      ${data.title && html` <${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}</p>`}
     <h3>Quality</h3>
     ${QUALITY.map((name) => {
       const { times: at, lines } = linesOf({ points: data.quality }, name, capital(metricOf(name).title));

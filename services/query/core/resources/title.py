@@ -75,7 +75,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class TitleDetail(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One video in a range. `concurrency` counts finished views, at steps of `step_ms`."""
+    """One video in a range. `concurrency` counts finished views, at steps of `step_ms`, up to now."""
 
     about: About
     video_id: str
@@ -102,6 +102,8 @@ class TitleQuestion:
     range: Range
     video: str
     step_ms: int
+    #: The end of the curve: of the range, but never behind the present.
+    until_ms: int
 
     @property
     def overall(self) -> Question:
@@ -127,7 +129,8 @@ def understood_title(video: str, asked: AskedTitle, admit: Admit, now_ms: int, *
             *("playback_ranges", *TIME_FIELDS),
         ),
     )
-    return TitleQuestion(quality, rows, quality.range, video, _step(quality.range))
+    until_ms = min(quality.range.to_ms, now_ms)
+    return TitleQuestion(quality, rows, quality.range, video, _step(quality.range), until_ms)
 
 
 def _step(within: Range) -> int:
@@ -182,9 +185,9 @@ def asked_of(asked: TitleQuestion) -> list[Statement]:
 
 
 def concurrency(asked: TitleQuestion, changes: Sequence[Row]) -> list[Audience]:
-    """The curve from the changes at its steps."""
+    """The curve from the changes at its steps, as far as time has come: empty of a range in the future."""
     by_step = {int(row["step"]): int(row["change"]) for row in changes}
-    steps = -(-(asked.range.to_ms - asked.range.from_ms) // asked.step_ms)
+    steps = -(-(asked.until_ms - asked.range.from_ms) // asked.step_ms)
     counted = accumulate(by_step.get(step, 0) for step in range(steps))
     return [Audience(asked.range.from_ms + step * asked.step_ms, views) for step, views in enumerate(counted)]
 
