@@ -3,7 +3,7 @@
 import re
 import time
 from datetime import datetime, timedelta
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -89,7 +89,7 @@ def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> No
     expect(curve.locator("figcaption")).to_contain_text(
         f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
     )
-    expect(page.locator(".chart")).to_have_count(4, timeout=SOON_MS)
+    expect(page.locator(".chart")).to_have_count(6, timeout=SOON_MS)
 
 
 def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, looked: Looked) -> None:
@@ -111,6 +111,42 @@ def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, look
     seen.open(f"titles?customer=acme&{days}&video=id+of+Cup+final")
     expect(page.locator(".chart").first).to_be_visible(timeout=SOON_MS)
     expect(note).to_have_count(0)
+
+
+def test_the_figures_of_a_title_have_its_failures_and_lead_to_its_views_errors_and_course(
+    seen: Seen, looked: Looked
+) -> None:
+    page = seen.page
+    title = TITLES[1]
+    address = f"titles?customer=acme&range=7d&video=id+of+{title.replace(' ', '+')}"
+    seen.open(address)
+    facts = page.locator("#title-figures li")
+    expect(facts).to_have_count(7, timeout=SOON_MS)
+    views = within(looked, seen.range(f"/v1/titles/{quote(f'id of {title}')}"), customer_id="acme", video_title=title)
+    assert sum(view.playback_failed for view in views) > 1
+    for name, metric in (
+        ("Playback failures", "playback_failure_fraction"),
+        ("Exits before video start", "exit_before_start_fraction"),
+        ("Rebuffer percentage", "rebuffer_fraction"),
+        ("Experience", "experience_score"),
+    ):
+        fact = facts.filter(has_text=name)
+        truth = FIGURES[metric](views)
+        assert number(fact.locator("b").inner_text()) == pytest.approx(truth, rel=0.006, abs=6e-5), metric
+    expect(facts.filter(has_text="Playback failures")).to_contain_text(f"n {len(views):,}")
+    for name in ("Playback failures", "Exits before video start"):
+        expect(page.get_by_role("group", name=f"{name}. Left and right arrow keys")).to_be_visible()
+    links = page.locator("#title-links a")
+    for place, shown in (("views", "#views"), ("explore", "#overall"), ("errors", "#errors")):
+        links.and_(page.locator(f"a[href^='/{place}?']")).click()
+        expect(page.locator(shown)).to_be_visible(timeout=SOON_MS)
+        expect(page.locator(".chip")).to_contain_text(f"is id of {title}")
+        page.go_back()
+        expect(facts).to_have_count(7, timeout=SOON_MS)
+    facts.filter(has_text="Playback failures").get_by_role("link", name="Playback failures").click()
+    expect(page.locator("#overall .value")).to_be_visible(timeout=SOON_MS)
+    assert seen.asked["/v1/overall"]["metrics"] == ["playback_failure_fraction"]
+    assert title in seen.asked["/v1/overall"]["filter"][0]
 
 
 def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looked: Looked) -> None:

@@ -12,11 +12,12 @@ import { addressFor, Answered, fetchJson, Skeleton, useFetched, useQuestion } fr
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Facts } from "../parts/facts.js";
 import { Freshness } from "../parts/narrowing/freshness.js";
-import { MetricMeaning, Term } from "../parts/glossary.js";
+import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/notable/incidents.js";
-import { capital, metricOf, seen, titleOf } from "../parts/data/known.js";
+import { metricOf, seen, titleOf } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { WorldMap } from "../parts/drawing/map.js";
 import { go, Link, place } from "../parts/place.js";
@@ -157,7 +158,8 @@ function Tile({ tile, picture, span_ms, isChosen, of }) {
 }
 
 const WITHOUT = "without the filters above";
-const lastHour = () => ({ ...place.value, range: "1h", from: "", to: "" });
+const LAST_HOUR = { range: "1h", from: "", to: "" };
+const lastHour = () => ({ ...place.value, ...LAST_HOUR });
 
 /** What has finished in the last hour, under all filters. @param {{found: import("../parts/data/asking.js").Answer}} props */
 function Finished({ found }) {
@@ -165,24 +167,16 @@ function Finished({ found }) {
     <div class="section-head"><h2 id="finished-title">Views that finished in the last hour</h2></div>
     <${Freshness} isNow />
     <${Answered} of=${found} height=${92} draw=${(/** @type {any} */ data) => html`
-      <ul class="facts" id="finished">
-        ${FINISHED.map((name) => html`<${Fact} key=${name} name=${name} figure=${data.metrics[name]} before=${data.compared?.metrics[name]} />`)}
-      </ul>`} />
+      <${Facts} id="finished" names=${FINISHED} metrics=${data.metrics} of=${LAST_HOUR} aside=${(/** @type {string} */ name) => beforeText(name, data.compared?.metrics[name])} />`} />
     <${MixedClients} metrics=${FINISHED} within=${lastHour()} />
   </section>`;
 }
 
-/** @param {{name: string, figure: any, before: any}} props */
-function Fact({ name, figure, before }) {
-  const { unit, title } = metricOf(name);
-  const shown = isShown(name, figure) ? valueText(unit, figure.value) : NONE;
-  const was = before && isShown(name, before) ? valueText(unit, before.value) : hiddenText(name, before) || NONE;
-  const ofBefore = before?.n === 0 ? "no views in the hour before" : `hour before ${was}${before ? `, n ${countText(before.n)}` : ""}`;
-  return html`<li>
-    <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//> <${MetricMeaning} name=${name} /></span>
-    <b class=${classOf(name, figure)}>${shown}</b>${hiddenText(name, figure) && html`<span class="note">${hiddenText(name, figure)}</span>`}
-    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · ${ofBefore}</span>
-  </li>`;
+/** A figure of the hour before. @param {string} name @param {any} before */
+function beforeText(name, before) {
+  if (before?.n === 0) return "no views in the hour before";
+  const was = before && isShown(name, before) ? valueText(metricOf(name).unit, before.value) : hiddenText(name, before) || NONE;
+  return `hour before ${was}${before ? `, n ${countText(before.n)}` : ""}`;
 }
 
 /** The live dimensions, each value a filter. Under filters they are of the first one's viewers. @param {{picture: any}} props */

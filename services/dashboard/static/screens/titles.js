@@ -12,19 +12,25 @@ import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/ask
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Facts } from "../parts/facts.js";
 import { Field } from "../parts/field.js";
 import { MetricMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
+import { MixedClients } from "../parts/notable/clients.js";
 import { classOf } from "../parts/notable/thresholds.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
 /** Titles of a page, and the most that the API has on one. */
 const LISTED = 20;
 const LISTED_MAX = 200;
-const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];
+/** Of one title: drawn over time, and the figures of the whole range. */
+const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
+const FIGURES = ["viewers", ...QUALITY, "experience_score"];
+/** Where its views, figures and errors are looked at. */
+const LINKS = { views: "its views", explore: "Explore its figures", errors: "its errors" };
 
 /** So near now some views that were open then are open still, and miss in a curve of finished ones: most are shorter. */
 const OPEN_MS = 6 * HOUR_MS;
@@ -68,8 +74,8 @@ function Rest({ pages }) {
   return words && html`<p class="note" id="rest">${words}</p>`;
 }
 
-/** The place of a title's views, under the filters of this place too. @param {string} video */
-const viewsOf = (video) => ({ screen: "views", filters: narrowed(place.value.filters, "video_id", video), more: {} });
+/** What figures of a title are of, under the filters of this place too. @param {string} video */
+const ofTitle = (video) => ({ filters: narrowed(place.value.filters, "video_id", video), more: {} });
 
 /** @param {{one: any, isCompared: boolean}} props */
 function Row({ one, isCompared }) {
@@ -78,7 +84,7 @@ function Row({ one, isCompared }) {
     <th scope="row"><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
-      return html`<td class=${classOf(name, figure)}>${name === "views" ? html`<${Link} to=${viewsOf(one.video_id)} title="the views behind it">${countText(figure.value)}<//>` : isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
+      return html`<td class=${classOf(name, figure)}>${name === "views" ? html`<${Link} to=${{ ...ofTitle(one.video_id), screen: "views" }} title="the views behind it">${countText(figure.value)}<//>` : isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
     })}
     ${isCompared && html`<td>${before ? html`${valueText("fraction", before.value)} <span class="note">n ${countText(before.n)}</span>` : NONE}</td>
       <td>${changeText("fraction", one.metrics.rebuffer_fraction?.value, before?.value) ?? NONE}</td>`}
@@ -90,7 +96,7 @@ function Title({ video }) {
   const { customer, range, from, to, tz, filters } = place.value;
   const path = `/v1/titles/${encodeURIComponent(video)}`;
   const key = JSON.stringify([path, customer, range, from, to, tz, filters]);
-  const found = useFetched(key, () => addressFor(path, place.value, {}), 30_000);
+  const found = useFetched(key, () => addressFor(path, place.value, { metrics: FIGURES.join(",") }), 30_000);
   return html`<section aria-labelledby="title-name">
     <p><${Link} to=${{ more: { video: "" } }}>All titles<//></p>
     <${Answered} of=${found} height=${520} draw=${(/** @type {any} */ data) => html`<${Drawn} data=${data} />`} />
@@ -102,15 +108,18 @@ function Drawn({ data }) {
   const { tz, filters } = place.value;
   const times = data.concurrency.map((/** @type {any} */ one) => one.at_ms / 1_000);
   const audience = { title: "Viewers", kind: "value", key: [], values: data.concurrency.map((/** @type {any} */ one) => one.views), counts: [] };
+  const of = ofTitle(data.video_id);
   const zoom = (/** @type {number} */ a, /** @type {number} */ b) => go({ from: String(a), to: String(b), range: "" });
   return html`
     <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
-    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")} · <${Link} to=${viewsOf(data.video_id)}>its views<//></p>
+    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}<span id="title-links"> · ${Object.entries(LINKS).map(([screen, text], at) => html`${at > 0 && " · "}<${Link} to=${{ ...of, screen }}>${text}<//>`)}</span></p>
     <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
     ${data.about.range.to_ms > Date.now() - OPEN_MS && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so the curve falls towards now.
       ${data.title && html` <${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}</p>`}
     <h3>Quality</h3>
+    <${Facts} id="title-figures" names=${FIGURES} metrics=${data.metrics} of=${of} />
+    <${MixedClients} metrics=${FIGURES} within=${{ ...place.value, ...of }} />
     ${QUALITY.map((name) => {
       const { times: at, lines } = linesOf({ points: data.quality }, name, capital(metricOf(name).title));
       return html`<${Chart} key=${name} times=${at} lines=${lines} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;

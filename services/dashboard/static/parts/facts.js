@@ -1,0 +1,27 @@
+// @ts-check
+// Figures of a range beside each other: the name of each leads to its course, its n to its views.
+
+import { hiddenText, isShown } from "../core/figures.js";
+import { countText, NONE, valueText } from "../core/words/format.js";
+import { MetricMeaning } from "./glossary.js";
+import { html } from "./html.js";
+import { capital, metricOf } from "./data/known.js";
+import { classOf } from "./notable/thresholds.js";
+import { Link } from "./place.js";
+
+/**
+ * @param {{id: string, names: string[], metrics: Record<string, any>, of: Partial<import("../core/place/place.js").Place>, aside?: (name: string) => string}} props
+ *   `of`: what of the place the figures are of. `aside`: what is said behind the n of a figure.
+ */
+export const Facts = ({ id, names, metrics, of, aside }) => html`<ul class="facts" id=${id}>${names.map((name) => html`<${Fact} key=${name} name=${name} figure=${metrics[name]} of=${of} aside=${aside?.(name)} />`)}</ul>`;
+
+/** @param {{name: string, figure: any, of: Partial<import("../core/place/place.js").Place>, aside?: string}} props */
+function Fact({ name, figure, of, aside }) {
+  const { unit, title } = metricOf(name);
+  const hidden = hiddenText(name, figure);
+  return html`<li>
+    <span class="note"><${Link} to=${{ ...of, screen: "explore", more: { metrics: name } }}>${capital(title)}<//> <${MetricMeaning} name=${name} /></span>
+    <b class=${classOf(name, figure)}>${isShown(name, figure) ? valueText(unit, figure.value) : NONE}</b>${hidden && html`<span class="note">${hidden}</span>`}
+    <span class="note"><${Link} to=${{ ...of, screen: "views", more: {} }} title="the views behind it">n ${countText(figure.n)}<//>${aside && ` · ${aside}`}</span>
+  </li>`;
+}
