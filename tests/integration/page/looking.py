@@ -1,15 +1,17 @@
 """A page of the browser that is looked at, and the truth of what it shows."""
 
+import base64
 import re
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, FloatRect, Page, expect
 
 from services.accounts.commands import login_link
 from shared.schemas.view import View
@@ -41,6 +43,12 @@ COUNT_SKELETONS: Final = """() => { window.skeletons = 0; new MutationObserver((
     for (const { addedNodes } of changes) for (const node of addedNodes)
         if (node.matches?.(".skeleton") || node.querySelector?.(".skeleton")) window.skeletons += 1;
 }).observe(document.body, { childList: true, subtree: true }); }"""
+_PIXELS: Final = """async (address) => {
+    const image = await createImageBitmap(await (await fetch(address)).blob());
+    const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    canvas.drawImage(image, 0, 0);
+    return [...canvas.getImageData(0, 0, image.width, image.height).data];
+}"""
 _UNITS: Final = {"%": 0.01, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "Mbps": 1e6, "": 1.0}
 
 
@@ -111,6 +119,15 @@ class Seen:
         # The list of customers, of a whole month up to now, comes when it comes: no figure of the screen rests on it.
         if asked.get("by") != ["customer"] or "to" in asked:
             self.asked[parts.path] = asked
+
+
+def pixels(page: Page, clip: FloatRect) -> list[tuple[int, int, int]]:
+    """The colours of a part of what is seen, row by row."""
+    shot = base64.b64encode(page.screenshot(clip=clip)).decode()
+    # On a page of its own: the content policy of the other one does not let it decode a picture.
+    with closing(page.context.new_page()) as other:
+        found: list[int] = other.evaluate(_PIXELS, f"data:image/png;base64,{shot}")
+    return [(found[at], found[at + 1], found[at + 2]) for at in range(0, len(found), 4)]
 
 
 def local_text(at_ms: int) -> str:

@@ -3,13 +3,14 @@
 import json
 import re
 from datetime import datetime
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import expect
 from pyarrow import csv, parquet
 
-from tests.integration.page.looking import ZONE, Seen, local_text, number, within
+from tests.integration.page.looking import ZONE, Seen, local_text, number, pixels, within
 from tests.integration.page.page_parts import BEACONS_OF_X, Looked
 from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
 from tests.integration.parts.browsing import SOON_MS, inaccessible
@@ -67,6 +68,20 @@ def test_each_error_of_a_timeline_has_its_code_and_text_or_says_where_they_are(s
         "aria-label", f"warning BUFFER_LOW: two seconds are left, at 64.0 s; {said[1]}", timeout=SOON_MS
     )
     expect(page.locator("#read-errors")).to_have_count(0)
+
+
+def test_an_underline_leaves_the_underscores_of_a_link_in_sight(seen: Seen) -> None:
+    seen.open("view?customer=acme&view=view-of-x")
+    link = seen.page.locator("#view-dimensions").get_by_role("link", name="MEDIA_ERR_NETWORK")
+    expect(link).to_be_visible(timeout=SOON_MS)
+    # Underscores alone, and large. Down the middle of them: ground, underscore, ground, underline.
+    link.evaluate("(one) => { one.textContent = '_____'; one.style.fontSize = '60px'; }")
+    box = link.bounding_box()
+    assert box is not None
+    height = box["height"] + 20
+    middle = pixels(seen.page, {"x": box["x"] + box["width"] / 2, "y": box["y"], "width": 1, "height": height})
+    inked = [pixel != middle[0] for pixel in middle]
+    assert sum(now and not before for before, now in pairwise(inked)) == 2
 
 
 def test_a_timeline_ends_where_the_row_stops_keeping_events_and_leads_to_the_beacons(seen: Seen) -> None:
