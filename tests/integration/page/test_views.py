@@ -7,14 +7,14 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FloatRect, expect
 from pyarrow import csv, parquet
 
-from tests.integration.page.looking import ZONE, Seen, local_text, number, pixels, within
+from tests.integration.page.looking import PHONE, ZONE, Seen, local_text, number, pixels, within
 from tests.integration.page.page_parts import BEACONS_OF_X, Looked
 from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import HOUR_MS
+from tests.unit.query.recounting import HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 
@@ -142,6 +142,65 @@ def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> Non
     expect(seen.page.locator("#errors tr.where")).to_contain_text("Player version")
     new.get_by_role("link", name=NEW_ERROR).click()
     expect(seen.page.locator("#views tbody tr")).to_have_count(codes.count(NEW_ERROR), timeout=SOON_MS)
+
+
+def test_the_list_says_by_what_it_is_ordered(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.go("Views", customer="acme", within="24h")
+    rows = page.locator("#views tbody tr")
+    expect(rows).to_have_count(50, timeout=SOON_MS)
+    finished = page.locator("#views thead th[aria-sort]")
+    expect(finished).to_have_text("Finished")
+    expect(finished).to_have_attribute("aria-sort", "descending")
+    truth = sorted(counts_at(view) for view in within(looked, seen.range("/v1/views"), customer_id="acme"))
+
+    def texts(times: list[int]) -> list[str]:
+        return [f"{datetime.fromtimestamp(at / 1_000, ZoneInfo(ZONE)):%H:%M:%S}" for at in times]
+
+    def shown() -> list[str]:
+        return [text.split(", ")[1] for text in rows.locator("td:nth-of-type(1)").all_inner_texts()]
+
+    assert shown() == texts(truth[::-1][:50])
+    finished.get_by_role("button").click()
+    expect(finished).to_have_attribute("aria-sort", "ascending", timeout=SOON_MS)
+    expect(rows.first.locator("td").first).to_contain_text(texts(truth)[0], timeout=SOON_MS)
+    assert shown() == texts(truth[:50])
+    assert seen.asked["/v1/views"]["order_by"] == ["time"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_scrolls_has_a_shade_where_more_is(seen: Seen, scheme: str) -> None:
+    page = seen.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    seen.open("views?customer=acme&range=24h")
+    head = page.locator("#views thead th").first
+    expect(head).to_be_visible(timeout=SOON_MS)
+    head.scroll_into_view_if_needed()
+    table = page.locator(".scroll", has=page.locator("#views"))
+
+    def edge() -> list[tuple[int, int, int]]:
+        """The right edge of the table, below the texts of its head."""
+        box, of_head = table.bounding_box(), head.bounding_box()
+        assert box is not None
+        assert of_head is not None
+        at: FloatRect = {
+            "x": box["x"] + box["width"] - 12,
+            "y": of_head["y"] + of_head["height"] - 4,
+            "width": 10,
+            "height": 1,
+        }
+        return pixels(page, at)
+
+    card = page.evaluate("getComputedStyle(document.body).getPropertyValue('--card')").lstrip("#")
+    plain = tuple(int(card[at : at + 2], 16) for at in (0, 2, 4))
+    assert table.evaluate("(one) => one.scrollWidth - one.clientWidth") > 100
+    shaded = edge()
+    assert len(set(shaded)) > 5
+    assert sum(abs(one - other) for one, other in zip(shaded[-1], plain, strict=True)) > 60
+    # At its end nothing more is on this side.
+    table.evaluate("(one) => { one.scrollLeft = one.scrollWidth; }")
+    assert set(edge()) == {plain}
 
 
 @pytest.mark.parametrize("form", ["CSV", "Parquet"])

@@ -13,6 +13,8 @@ import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
 
 const ROWS = 50;
+/** When a view finished, by which a list is ordered by time. An open view has not. */
+const FINISHED = "counted_ms";
 
 export default function Views() {
   const { customer, more } = place.value;
@@ -49,7 +51,7 @@ function OpenViews({ asked, columns }) {
       const rows = pages.flatMap((page) => page.views);
       const looked = pages.reduce((sum, page) => sum + page.looked_up_n, 0);
       return html`<p class="note" id="open-count">${openText(rows.length, looked, pages[0])}</p>
-        ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns} />` : html`<p class="empty">${pages.at(-1).next ? "No open view among these matches." : "No open view matches."}</p>`}`;
+        ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns.filter((name) => name !== FINISHED)} />` : html`<p class="empty">${pages.at(-1).next ? "No open view among these matches." : "No open view matches."}</p>`}`;
     }} />`;
   return html`<section aria-labelledby="open-title">
     <div class="section-head"><h2 id="open-title">Open now</h2>
@@ -88,12 +90,15 @@ function Columns({ columns }) {
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
 const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
 
+/** What the API sorts by for a column. @param {string} name */
+const sortOf = (name) => (name === FINISHED ? "time" : name);
+
 /** @param {{pages: any[], columns: string[]}} props */
 function Found({ pages, columns }) {
   const rows = pages.flatMap((page) => page.views);
   if (!rows.length) return html`<p class="empty">No view matches. A wider range or fewer filters may find some.</p>`;
   const { sort = "time", order = "descending" } = place.value.more;
-  const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: sort === name && order === "descending" ? "ascending" : "" } });
+  const sortBy = (/** @type {string} */ name) => go({ more: { sort: sortOf(name), order: sort === sortOf(name) && order === "descending" ? "ascending" : "" } });
   return html`<${Rows} id="views" rows=${rows} columns=${columns} sort=${sort} order=${order} sortBy=${sortBy} />`;
 }
 
@@ -102,7 +107,7 @@ function Rows({ id, rows, columns, sort = "", order = "", sortBy }) {
   const head = (/** @type {string} */ name) => {
     const title = fieldTitle(name) ?? titleOf(name);
     const isSorted = sortBy && isNumber(name);
-    return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sort === name ? order || "descending" : undefined}>${isSorted ? html`<button type="button" onClick=${() => sortBy(name)}>${title}</button>` : title}</th>`;
+    return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sortBy && sort === sortOf(name) ? order || "descending" : undefined}>${isSorted ? html`<button type="button" onClick=${() => sortBy(name)}>${title}</button>` : title}</th>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${id === "views" ? "Views" : "Open views"}>
     <table id=${id}>

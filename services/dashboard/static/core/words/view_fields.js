@@ -11,8 +11,8 @@ export const SEARCHED = [
   { name: "error", title: "Error code", type: "text" },
   { name: "score_below", title: "Score below", type: "number" },
 ];
-/** Columns where none are chosen. */
-export const VIEW_COLUMNS = ["view_start_ms", "video_title", "viewer", "watch_ms", "startup_ms", "rebuffer_ms", "score_view", "error_code", "country", "cdn", "player_version"];
+/** Columns where none are chosen. The first is by what the list is ordered: by when a view counts, which is its end unless the client's clock was wrong. */
+export const VIEW_COLUMNS = ["counted_ms", "view_start_ms", "video_title", "viewer", "watch_ms", "startup_ms", "rebuffer_ms", "score_view", "error_code", "country", "cdn", "player_version"];
 
 /**
  * How much of what is open a list shows. A view that is over, or does not match, was looked up in vain.
@@ -28,6 +28,7 @@ export function openText(rows, looked_up, { views_n, is_cut, seconds }) {
 
 /** @type {Record<string, string>} */
 const TITLES = {
+  counted_ms: "Finished",
   view_start_ms: "Began",
   view_end_ms: "Ended",
   watch_ms: "Watched",
