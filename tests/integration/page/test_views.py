@@ -75,11 +75,14 @@ def test_an_underline_leaves_the_underscores_of_a_link_in_sight(seen: Seen) -> N
     link = seen.page.locator("#view-dimensions").get_by_role("link", name="MEDIA_ERR_NETWORK")
     expect(link).to_be_visible(timeout=SOON_MS)
     # Underscores alone, and large. Down the middle of them: ground, underscore, ground, underline.
-    link.evaluate("(one) => { one.textContent = '_____'; one.style.fontSize = '60px'; }")
-    box = link.bounding_box()
-    assert box is not None
-    height = box["height"] + 20
-    middle = pixels(seen.page, {"x": box["x"] + box["width"] / 2, "y": box["y"], "width": 1, "height": height})
+    box = link.evaluate("""(one) => {
+        one.textContent = "_____";
+        one.style.fontSize = "60px";
+        one.scrollIntoView({ block: "center" });
+        return one.getBoundingClientRect().toJSON();
+    }""")
+    clip: FloatRect = {"x": box["x"] + box["width"] / 2, "y": box["y"], "width": 1, "height": box["height"] + 20}
+    middle = pixels(seen.page, clip)
     inked = [pixel != middle[0] for pixel in middle]
     assert sum(now and not before for before, now in pairwise(inked)) == 2
 
