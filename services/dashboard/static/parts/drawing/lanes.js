@@ -83,6 +83,6 @@ function Bitrates({ levels, span_ms }) {
 function Axis({ row, span_ms, tz }) {
   const step = axisStep(span_ms);
   const marks = Array.from({ length: Math.floor(span_ms / (step * 1000)) + 1 }, (_, at) => at * step);
-  return html`<div class="axis" aria-hidden="true">${marks.map((s) => html`<span style=${{ left: `${(100 * s * 1000) / span_ms}%` }}>${sinceText(s)}</span>`)}</div>
+  return html`<div class="axis" aria-hidden="true">${marks.map((s) => html`<span class=${s * 1000 > 0.97 * span_ms ? "last" : ""} style=${{ left: `${(100 * s * 1000) / span_ms}%` }}>${sinceText(s)}</span>`)}</div>
     <p class="note wall">${momentText(row.view_start_ms, tz, { seconds: true, year: true })} – ${momentText(row.view_start_ms + span_ms, tz, { seconds: true })} (${tz})</p>`;
 }
