@@ -37,6 +37,12 @@ def test_every_metric_that_can_be_asked_for_is_defined_in_the_table() -> None:
     assert asked <= set(titles())
 
 
+def test_no_two_metrics_or_dimensions_have_one_title() -> None:
+    for listed in (METRICS, DIMENSIONS):
+        titles = [one.title for one in listed.values()]
+        assert sorted(set(titles)) == sorted(titles)
+
+
 def test_parts_that_sums_have_are_the_measures_of_rollups() -> None:
     assert {*measures.COUNTED, *measures.SUMMED} == OF_SUMS
     assert set(PARTS) >= OF_SUMS

@@ -257,6 +257,7 @@ test("metrics of the API are found in the table of docs/view.md by their titles"
     ["downscale percentage", "upscale, downscale percentage"],
     ["experience, good views", "experience"],
     ["exits before video start", "exits before video start"],
+    ["playback failures, number", "playback failures"],
     ["page load time, median", "page load time"],
     ["watch time of a view, p75", "watch time of a view"],
     ["viewers", "viewers"],

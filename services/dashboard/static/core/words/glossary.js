@@ -68,7 +68,7 @@ export const GLOSSARY = [
   },
   {
     "name": "exits before video start",
-    "formula": "ebvs / V",
+    "formula": "ebvs / V; number: Σ ebvs",
     "source": "Mux, exits before video start",
     "clients": "all",
     "mux": "same, but a view with any sign of playing does not count here",
@@ -76,7 +76,7 @@ export const GLOSSARY = [
   },
   {
     "name": "video start-up failures",
-    "formula": "startup_failed / V",
+    "formula": "startup_failed / V; number: Σ startup_failed",
     "source": "Mux, video startup failure",
     "clients": "all",
     "mux": "same, with the same exception as exits",
@@ -84,7 +84,7 @@ export const GLOSSARY = [
   },
   {
     "name": "playback failures",
-    "formula": "playback_failed / V",
+    "formula": "playback_failed / V; number: Σ playback_failed",
     "source": "Mux, playback failure percentage",
     "clients": "all",
     "mux": "same, start-up failures included",
@@ -228,7 +228,7 @@ export const GLOSSARY = [
   },
   {
     "name": "views dropped",
-    "formula": "view_dropped / V",
+    "formula": "view_dropped / V; number: Σ view_dropped",
     "source": "Mux, view dropped percentage",
     "clients": "all",
     "mux": "same",
