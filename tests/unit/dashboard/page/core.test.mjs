@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
+import { moreRows, rowsOf } from "../../../../services/dashboard/static/core/groups.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
@@ -399,4 +400,18 @@ test("how new finished views are is said, and said loudly once they are old", ()
 
 test("a quantile of a distribution is shown once five views lie beyond it on its side", () => {
   assert.deepEqual(["p5", "p25", "p50", "p75", "p90", "p95", "p99"].map(quantileMin), [100, 20, 1, 20, 50, 100, 500]);
+});
+
+test("a breakdown has more rows until all with enough views are listed, or as many as the API lists", () => {
+  const groups = (/** @type {number} */ values, /** @type {string[]} */ ...others) => [
+    ...Array.from({ length: values }, (_, at) => ({ kind: "value", key: [String(at)] })),
+    ...others.map((kind) => ({ kind, key: [null] })),
+  ];
+  assert.deepEqual([moreRows(groups(20, "unknown", "other"), 20), moreRows(groups(100, "other"), 100), moreRows(groups(500, "other"), 500)], [100, 500, 1_000]);
+  assert.equal(moreRows(groups(20, "unknown"), 20), null);
+  // The others have too few views; what is unknown is listed beside as many as were asked for, but among pairs.
+  assert.equal(moreRows(groups(19, "unknown", "other"), 20), null);
+  assert.equal(moreRows([...groups(19, "other"), { kind: "unknown", key: [null, null] }], 20), 100);
+  assert.equal(moreRows(groups(1_000, "other"), 1_000), null);
+  assert.deepEqual([undefined, "", "100", "7.5", "-3", "0", "x", "9e9"].map(rowsOf), [20, 20, 100, 7, 20, 20, 20, 1_000]);
 });

@@ -118,12 +118,13 @@ export function addressFor(path, place, params) {
  * @param {import("../../core/place/place.js").Place} place
  * @param {Record<string, string | number>} params
  * @param {number} [every_ms]
+ * @param {Record<string, string | number>} [size] - Parameters that say how much of the same answer is wanted: what is there is shown meanwhile.
  * @returns {Answer}
  */
-export function useQuestion(path, place, params, every_ms = 0) {
+export function useQuestion(path, place, params, every_ms = 0, size = {}) {
   const { customer, range, from, to, tz, filters } = place;
   const key = path && JSON.stringify([path, customer, range, from, to, tz, filters, params]);
-  return useFetched(key, () => addressFor(path ?? "", place, params), every_ms);
+  return useFetched(key, () => addressFor(path ?? "", place, { ...params, ...size }), every_ms, JSON.stringify(size));
 }
 
 /**

@@ -1,0 +1,52 @@
+// @ts-check
+// The distribution of Explore: how many views have a value within each of its bins, beside those of another range.
+
+import { quantileMin } from "../core/figures.js";
+import { comparedRange } from "../core/place/ranges.js";
+import { binsBeside } from "../core/series.js";
+import { countText, NONE, shareText, valueText } from "../core/words/format.js";
+import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
+import { metricOf } from "../parts/data/known.js";
+import { html } from "../parts/html.js";
+import { place } from "../parts/place.js";
+
+/** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string, compare: string}} props */
+export function Distribution({ metric, compare }) {
+  const of = metric.replace(/_p\d\d$/, "").replace("live_latency_ms", "live_latency_ms_avg").replace("view_watch_ms", "watch_ms");
+  const has = metricOf(metric).kind === "percentile" || metric === "rebuffer_ms" || metric === "watch_ms";
+  const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
+  const earlier = useEarlier(has && compare !== "", of, compare);
+  if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration or a latency.</p>`;
+  if (!compare) return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`<${Distributed} data=${data} before=${null} />`} />`;
+  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`
+    <${Answered} of=${earlier} height=${280} draw=${(/** @type {any} */ before) => html`<${Distributed} data=${data} before=${before} />`} />`} />`;
+}
+
+/** The distribution in the range that is compared with: the API answers one range at a time. @param {boolean} isAsked @param {string} of @param {string} compare */
+function useEarlier(isAsked, of, compare) {
+  const { customer, range, from, to, tz, filters } = place.value;
+  const key = JSON.stringify(["/v1/distribution", customer, range, from, to, tz, filters, of, compare]);
+  const address = () => {
+    const earlier = comparedRange(compare, place.value, Date.now());
+    return addressFor("/v1/distribution", { ...place.value, range: "", from: String(earlier?.from_ms), to: String(earlier?.to_ms) }, { of });
+  };
+  return useFetched(isAsked ? key : null, address, 30_000);
+}
+
+/** Counts of views, and beside another range shares of them: the two need not have as many. @param {{data: any, before: any}} props */
+function Distributed({ data, before }) {
+  if (!data.n && !before?.n) return html`<p class="empty">${data.unknown ? `No view in this range has a value: ${countText(data.unknown)} have none.` : "No view in this range."}</p>`;
+  const bins = binsBeside(data.bins, before?.bins ?? []);
+  const [n, before_n] = [Math.max(1, data.n), Math.max(1, before?.n ?? 0)];
+  const most = Math.max(...bins.map((bin) => Math.max(bin.n / n, bin.before / before_n)));
+  const width = (/** @type {number} */ share) => ({ width: `${(100 * share) / most}%` });
+  const ranks = Object.entries(data.quantiles).filter(([name]) => Math.max(data.n, before?.n ?? 0) >= quantileMin(name));
+  const quantile = (/** @type {any} */ one, /** @type {string} */ name) => (one.n >= quantileMin(name) ? valueText("ms", one.quantiles[name]) : NONE);
+  return html`<p class="note">n ${countText(data.n)}${before && `, before ${countText(before.n)}`} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
+    <ul class="quantiles">${ranks.map(([name]) => html`<li><b>${quantile(data, name)}</b> <span class="note">${name}${before && `, before ${quantile(before, name)}`}</span></li>`)}</ul>
+    ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range that is compared with.</p>`}
+    <div class="scroll plain" tabindex="0" role="region" aria-label="Views by value"><table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
+      <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
+        <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
+        ${before && html`<td>${countText(bin.before)} · ${shareText(bin.before / before_n)}</td>`}</tr>`)}</tbody></table></div>`;
+}

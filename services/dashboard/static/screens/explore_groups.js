@@ -1,0 +1,81 @@
+// @ts-check
+// The table of Explore: groups by one or two dimensions, each with its figure and the views behind it.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { narrowed } from "../core/place/filters.js";
+import { isShown, viewsMin } from "../core/figures.js";
+import { moreRows, rowsOf } from "../core/groups.js";
+import { changeText, countText, NONE, valueText } from "../core/words/format.js";
+import { Answered, useQuestion } from "../parts/data/asking.js";
+import { capital, metricOf, titleOf } from "../parts/data/known.js";
+import { html } from "../parts/html.js";
+import { narrowTo } from "../parts/narrowing/controls.js";
+import { ViewsMin } from "../parts/narrowing/views_min.js";
+import { classOf } from "../parts/notable/thresholds.js";
+import { go, Link, place } from "../parts/place.js";
+
+/** @param {{metric: string, by: string, compare: string}} props */
+export function Groups({ metric, by, compare }) {
+  const { order = "", sort = "", views_min = "" } = place.value.more;
+  const order_by = sort || (metricOf(metric).kind === "sum" ? metric : "views");
+  const rows = rowsOf(place.value.more.rows);
+  const found = useQuestion("/v1/breakdown", place.value, { by, metrics: metric, compare, order_by, order, views_min }, 30_000, { limit: rows });
+  const { unit, title } = metricOf(metric);
+  const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: order_by === name && order !== "ascending" ? "ascending" : "" } });
+  const head = (/** @type {string} */ name, /** @type {string} */ text) => html`<th scope="col" aria-sort=${order_by === name ? order || "descending" : undefined}>
+    <button type="button" onClick=${() => sortBy(name)}>${text}</button></th>`;
+  // Where a figure rests on all views, one column says both.
+  const hasBase = (found.data?.groups ?? []).some((/** @type {any} */ group) => group.n !== group.metrics[metric].n);
+  const isGrowing = useSignal(false);
+  useEffect(() => {
+    if (!found.isAsking) isGrowing.value = false;
+  }, [found.isAsking]);
+  const more = found.data && moreRows(found.data.groups, rows);
+  const grow = () => {
+    isGrowing.value = true;
+    go({ more: { rows: String(more) } }, { replace: true });
+  };
+  return html`<div class="controls" role="group" aria-label="Which groups are listed"><${ViewsMin} /></div>
+  <${Answered} of=${found} height=${320} draw=${(/** @type {any} */ data) => html`
+    <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(titleOf).join(" and ")}`}>
+      <table id="groups">
+        <thead><tr>
+          ${data.by.map((/** @type {string} */ name) => html`<th scope="col" class="text">${titleOf(name)}</th>`)}
+          ${head(metric, capital(title))}
+          ${metric !== "views" && head("views", hasBase ? "Views" : "n (views)")}
+          ${(hasBase || metric === "views") && html`<th scope="col">n</th>`}
+          ${compare && html`<th scope="col">Before</th><th scope="col">Change</th>`}
+        </tr></thead>
+        <tbody>
+          ${data.groups.map((/** @type {any} */ group) => html`<${Row} key=${group.labels.join("\n")} group=${group} by=${data.by} metric=${metric} unit=${unit} isCompared=${Boolean(compare)} hasBase=${hasBase || metric === "views"} />`)}
+          ${!data.groups.length && html`<tr><td class="empty" colspan="7">No view in this range.</td></tr>`}
+        </tbody>
+      </table>
+    </div>
+    ${(more || isGrowing.value) && html`<button type="button" id="more-rows" disabled=${isGrowing.value} onClick=${grow}>More rows</button>`}`} />`;
+}
+
+/** The place of the views behind a group. @param {string[]} by @param {(string | null)[]} key */
+function viewsOf(by, key) {
+  const at = by.indexOf("customer");
+  const filters = by.reduce((found, name, n) => (n === at ? found : narrowed(found, name, key[n])), place.value.filters);
+  return at >= 0 && key[at] !== null ? { customer: String(key[at]), filters } : { filters };
+}
+
+/** @param {{group: any, by: string[], metric: string, unit: string, isCompared: boolean, hasBase: boolean}} props */
+function Row({ group, by, metric, unit, isCompared, hasBase }) {
+  const figure = group.metrics[metric];
+  const before = group.compared?.[metric];
+  const isShownNow = isShown(metric, figure);
+  return html`<tr>
+    ${by.map((name, at) => html`<th scope="row">
+      ${group.kind === "other" ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
+    </th>`)}
+    <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? valueText(unit, figure.value) : NONE}</td>
+    ${metric !== "views" && html`<td>${group.kind === "other" ? countText(group.n) : html`<${Link} to=${{ screen: "views", ...viewsOf(by, group.key), more: {} }} title="the views behind it">${countText(group.n)}<//>`}</td>`}
+    ${hasBase && html`<td class="note">${countText(figure.n)}</td>`}
+    ${isCompared && html`<td>${before && isShown(metric, before) ? valueText(unit, before.value) : NONE}${before && html` <span class="note">n ${countText(before.n)}</span>`}</td>
+      <td>${isShownNow && before ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}
+  </tr>`;
+}
