@@ -2,15 +2,22 @@
 
 import re
 from collections import Counter
+from typing import Final
 
 import pytest
 from playwright.sync_api import expect
 
+from shared.statistics.histogram import bucket_of
 from tests.integration.page.looking import Seen, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
+
+#: Views of one page of the list.
+PAGE: Final = 50
+#: Buckets of a histogram that make a bin of a distribution.
+BUCKETS_A_BIN: Final = 12
 
 
 def test_a_breakdown_lists_more_rows_and_those_with_enough_views_alone(seen: Seen, looked: Looked) -> None:
@@ -39,3 +46,64 @@ def test_a_breakdown_lists_more_rows_and_those_with_enough_views_alone(seen: See
     page.reload()
     expect(page.locator("#views-min")).to_have_value(str(least), timeout=SOON_MS)
     expect(rows).to_have_count(len(enough) + 1, timeout=SOON_MS)
+
+
+def listed(seen: Seen, count: int) -> list[str]:
+    """The ids of the views that are listed, once there are as many."""
+    links = seen.page.locator("#views tbody th a")
+    expect(links).to_have_count(count, timeout=SOON_MS)
+    return [link.get_attribute("title") or "" for link in links.all()]
+
+
+def test_a_failure_rate_leads_to_the_views_that_failed_and_its_n_to_all(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=24h&as=table&by=cdn&metrics=playback_failure_fraction")
+    page.get_by_role("link", name="The views behind it: those that failed").click(timeout=SOON_MS)
+    expect(page.locator(".chip")).to_contain_text("Playback failed is true", timeout=SOON_MS)
+    bounds = seen.range("/v1/overall")
+    failed = within(looked, bounds, customer_id="acme", playback_failed=True)
+    assert 0 < len(failed) < PAGE
+    assert sorted(listed(seen, len(failed))) == sorted(view.view_id for view in failed)
+    page.go_back()
+    page.locator("#overall").get_by_role("link", name="n ").click(timeout=SOON_MS)
+    listed(seen, PAGE)
+    expect(page.locator(".chip")).to_have_count(0)
+    page.go_back()
+    # Those of one group alone.
+    row = page.locator("#groups tbody tr", has=page.get_by_role("link", name="fastly"))
+    row.locator("td").first.get_by_role("link").click(timeout=SOON_MS)
+    of_group = [view.view_id for view in failed if view.cdn == "fastly"]
+    assert sorted(listed(seen, len(of_group))) == sorted(of_group)
+    page.go_back()
+    row.locator("td").nth(1).get_by_role("link").click(timeout=SOON_MS)
+    listed(seen, min(PAGE, len(within(looked, bounds, customer_id="acme", cdn="fastly"))))
+
+
+def test_rebuffering_leads_to_its_views_the_longest_first(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=24h&metrics=rebuffer_fraction")
+    page.get_by_role("link", name="The views behind it: the longest rebuffering first").click(timeout=SOON_MS)
+    expect(page.locator("#views th[aria-sort=descending]")).to_have_text("Rebuffering", timeout=SOON_MS)
+    views = {view.view_id: view for view in within(looked, seen.range("/v1/overall"), customer_id="acme")}
+    shown = [views[name].rebuffer_ms for name in listed(seen, PAGE)]
+    assert shown == sorted((view.rebuffer_ms for view in views.values()), reverse=True)[:PAGE]
+
+
+def test_a_bin_of_a_distribution_leads_to_its_views(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=24h&metrics=startup_ms_p50&as=distribution")
+    bins = page.locator("#bins tbody tr")
+    expect(bins.first).to_be_visible(timeout=SOON_MS)
+    views = within(looked, seen.range("/v1/distribution"), customer_id="acme")
+    by_bin: dict[int, set[str]] = {}
+    for view in views:
+        if view.startup_ms is not None:
+            by_bin.setdefault(bucket_of(view.startup_ms) // BUCKETS_A_BIN, set()).add(view.view_id)
+    # The fullest one of those that are on one page.
+    place, truth = max(
+        ((place, by_bin[key]) for place, key in enumerate(sorted(by_bin)) if len(by_bin[key]) <= PAGE),
+        key=lambda one: len(one[1]),
+    )
+    bins.nth(place).get_by_role("link").click()
+    expect(page.locator(".chip")).to_contain_text("Video start-up time is at least", timeout=SOON_MS)
+    assert set(listed(seen, len(truth))) == truth

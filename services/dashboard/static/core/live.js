@@ -1,7 +1,7 @@
 // @ts-check
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
-import { narrowed } from "./place/filters.js";
+import { viewsBehind } from "./behind.js";
 import { ageText, bitrateText, countText, shareText } from "./words/format.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
 
@@ -14,13 +14,13 @@ const STALE_MS = 20_000;
 export const SILENT_MS = 10_000;
 
 /** @typedef {Record<string, number>} Figures */
-/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, flag?: string, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
+/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, metric?: string, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
 
 /** @param {number} above @param {number} below */
 const ratio = (above, below) => (below ? above / below : null);
 const none = () => "";
 
-/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. `flag`: what tells its views from others. @type {Tile[]} */
+/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. `metric`: the one of views by which those behind it are found. @type {Tile[]} */
 export const TILES = [
   { name: "viewers", title: "Viewers", term: "live viewers", unit: "viewers", isCount: false, fields: ["viewers_now"], of: (one) => one.viewers_now, aside: none },
   {
@@ -50,7 +50,7 @@ export const TILES = [
     term: "playback failures",
     unit: "views",
     isCount: true,
-    flag: "playback_failed",
+    metric: "playback_failures",
     fields: ["failures"],
     of: (one) => one.failures,
     aside: (one) => `n ${countText(one.views_started)} started`,
@@ -61,7 +61,7 @@ export const TILES = [
     term: "exits before video start",
     unit: "views",
     isCount: true,
-    flag: "exit_before_start",
+    metric: "exits_before_start",
     fields: ["exits_before_start"],
     of: (one) => one.exits_before_start,
     aside: (one) => `n ${countText(one.views_finished)} finished`,
@@ -72,6 +72,7 @@ export const TILES = [
     term: "video start-up time",
     unit: "ms",
     isCount: true,
+    metric: "startup_ms_p50",
     fields: ["startup_ms", "startups"],
     of: (one) => ratio(one.startup_ms, one.startups),
     aside: (one) => `n ${countText(one.startups)}`,
@@ -80,11 +81,12 @@ export const TILES = [
 
 /**
  * The place of the views behind a live figure: those of this moment are open still; what was counted is among those of the last hour.
- * @param {{isCount: boolean, flag?: string}} figure
- * @param {string[]} filters - What the figure is of.
+ * @param {{isCount: boolean, metric?: string}} figure
+ * @param {{customer: string, filters: string[]}} within - What the figure is of.
  */
-export function viewsBehind({ isCount, flag }, filters) {
-  return { screen: "views", range: "1h", from: "", to: "", filters: flag ? narrowed(filters, flag, "true") : filters, more: isCount ? {} : { open: "1" } };
+export function viewsOfLive({ isCount, metric = "" }, within) {
+  const found = isCount ? viewsBehind(metric, within) : { screen: "views", ...within, more: { open: "1" } };
+  return { ...found, range: "1h", from: "", to: "" };
 }
 
 /**

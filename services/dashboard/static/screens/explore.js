@@ -3,6 +3,7 @@
 
 import { ruleMetricOf } from "../core/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
+import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { isShown, viewsMin } from "../core/figures.js";
 import { rangeText } from "../core/place/ranges.js";
 import { linesOf, topOf } from "../core/series.js";
@@ -79,12 +80,14 @@ function Overall({ found, metric }) {
   return html`<${Answered} of=${found} height=${48} draw=${(/** @type {any} */ data) => {
     const figure = data.metrics[metric];
     const before = data.compared?.metrics[metric];
+    const which = whichBehind(metric);
+    const beside = [before && `before ${isShown(metric, before) ? valueText(unit, before.value) : NONE}, n ${countText(before.n)}`, before && isShown(metric, figure) && isShown(metric, before) && changeText(unit, figure.value, before.value)];
     return html`<p class="figure" id="overall">
       <span class=${`value ${classOf(metric, figure)}`}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
-      <span class="note">${[`n ${countText(figure.n)}`, before && `before ${isShown(metric, before) ? valueText(unit, before.value) : NONE}, n ${countText(before.n)}`, before && isShown(metric, figure) && isShown(metric, before) && changeText(unit, figure.value, before.value)].filter(Boolean).join(" · ")}</span>
+      <span class="note"><${Link} to=${viewsOf(metric, place.value)} title="all views on which it rests">n ${countText(figure.n)}<//>${beside.filter(Boolean).map((text) => ` · ${text}`)}</span>
     </p>
     ${before && html`<p class="note" id="compared">Before: ${rangeText({ from_ms: data.compared.about.range.from_ms, to_ms: data.compared.about.range.to_ms }, place.value.tz)}</p>`}
-    <p class="note links"><${Link} to=${{ screen: "views", more: {} }}>The views behind it<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>
+    <p class="note links"><${Link} to=${viewsBehind(metric, place.value)}>The views behind it${which && `: ${which}`}<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>
     ${figure.n > 0 && !isShown(metric, figure) && html`<p class="note">Not shown below ${viewsMin(metric)} views.</p>`}
     ${!data.about.has_hot_rows && html`<p class="notice" role="status">Views of the last minutes may be missing: there are too many to read one by one.</p>`}`;
   }} />`;

@@ -1,6 +1,7 @@
 // @ts-check
 // The distribution of Explore: how many views have a value within each of its bins, beside those of another range.
 
+import { fieldOf, viewsOfBin } from "../core/behind.js";
 import { quantileMin } from "../core/figures.js";
 import { comparedRange } from "../core/place/ranges.js";
 import { binsBeside } from "../core/series.js";
@@ -8,11 +9,11 @@ import { countText, NONE, shareText, valueText } from "../core/words/format.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { metricOf } from "../parts/data/known.js";
 import { html } from "../parts/html.js";
-import { place } from "../parts/place.js";
+import { Link, place } from "../parts/place.js";
 
 /** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string, compare: string}} props */
 export function Distribution({ metric, compare }) {
-  const of = metric.replace(/_p\d\d$/, "").replace("live_latency_ms", "live_latency_ms_avg").replace("view_watch_ms", "watch_ms");
+  const of = fieldOf(metric) ?? metric;
   const has = metricOf(metric).kind === "percentile" || metric === "rebuffer_ms" || metric === "watch_ms";
   const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
   const earlier = useEarlier(has && compare !== "", of, compare);
@@ -47,6 +48,6 @@ function Distributed({ data, before }) {
     ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range that is compared with.</p>`}
     <div class="scroll plain" tabindex="0" role="region" aria-label="Views by value"><table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
       <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
-        <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
+        <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${bin.n ? html`<${Link} to=${viewsOfBin(data.of, bin, place.value)} title="its views">${countText(bin.n)}<//>` : countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
         ${before && html`<td>${countText(bin.before)} · ${shareText(bin.before / before_n)}</td>`}</tr>`)}</tbody></table></div>`;
 }

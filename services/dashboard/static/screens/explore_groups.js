@@ -4,6 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
+import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { isShown, viewsMin } from "../core/figures.js";
 import { moreRows, rowsOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
@@ -56,11 +57,11 @@ export function Groups({ metric, by, compare }) {
     ${(more || isGrowing.value) && html`<button type="button" id="more-rows" disabled=${isGrowing.value} onClick=${grow}>More rows</button>`}`} />`;
 }
 
-/** The place of the views behind a group. @param {string[]} by @param {(string | null)[]} key */
-function viewsOf(by, key) {
+/** What a group is of. @param {string[]} by @param {(string | null)[]} key @returns {{customer: string, filters: string[]}} */
+function withinOf(by, key) {
   const at = by.indexOf("customer");
   const filters = by.reduce((found, name, n) => (n === at ? found : narrowed(found, name, key[n])), place.value.filters);
-  return at >= 0 && key[at] !== null ? { customer: String(key[at]), filters } : { filters };
+  return { customer: at >= 0 && key[at] !== null ? String(key[at]) : place.value.customer, filters };
 }
 
 /** @param {{group: any, by: string[], metric: string, unit: string, isCompared: boolean, hasBase: boolean}} props */
@@ -68,13 +69,17 @@ function Row({ group, by, metric, unit, isCompared, hasBase }) {
   const figure = group.metrics[metric];
   const before = group.compared?.[metric];
   const isShownNow = isShown(metric, figure);
+  const isOther = group.kind === "other";
+  const within = withinOf(by, group.key);
+  const which = whichBehind(metric);
+  const leads = (/** @type {any} */ to, /** @type {string} */ title, /** @type {string} */ text) => (isOther ? text : html`<${Link} to=${to} title=${title}>${text}<//>`);
   return html`<tr>
     ${by.map((name, at) => html`<th scope="row">
-      ${group.kind === "other" ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
+      ${isOther ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
     </th>`)}
-    <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? valueText(unit, figure.value) : NONE}</td>
-    ${metric !== "views" && html`<td>${group.kind === "other" ? countText(group.n) : html`<${Link} to=${{ screen: "views", ...viewsOf(by, group.key), more: {} }} title="the views behind it">${countText(group.n)}<//>`}</td>`}
-    ${hasBase && html`<td class="note">${countText(figure.n)}</td>`}
+    <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? leads(viewsBehind(metric, within), `the views behind it${which && `: ${which}`}`, valueText(unit, figure.value)) : NONE}</td>
+    ${metric !== "views" && html`<td>${leads({ screen: "views", ...within, more: {} }, "its views", countText(group.n))}</td>`}
+    ${hasBase && html`<td class="note">${leads(viewsOf(metric, within), "all views on which it rests", countText(figure.n))}</td>`}
     ${isCompared && html`<td>${before && isShown(metric, before) ? valueText(unit, before.value) : NONE}${before && html` <span class="note">n ${countText(before.n)}</span>`}</td>
       <td>${isShownNow && before ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}
   </tr>`;

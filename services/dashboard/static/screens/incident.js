@@ -3,6 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, aroundOf, figureText, historyLines, historyOf, hitOf, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
+import { viewsBehind } from "../core/behind.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
@@ -74,8 +75,9 @@ function Views({ incident }) {
   const figures = found.data?.metrics;
   const { customer, range, from, to, filters } = where;
   const views = { customer, range, from, to, filters };
+  const failed = { ...views, ...viewsBehind("playback_failures", views) };
   return html`<li id="incident-views"><span class="note">Views that finished there</span><b>${figures ? html`<${Link} to=${{ screen: "views", ...views, more: {} }} title="the views behind it">${countText(figures.views.value)}<//>` : "…"}</b>
-    ${figures?.playback_failures && html`<span class="note">${countText(figures.playback_failures.value)} failed</span>`}</li>`;
+    ${figures?.playback_failures && html`<span class="note"><${Link} to=${failed} title="the views behind it">${countText(figures.playback_failures.value)} failed<//></span>`}</li>`;
 }
 
 /** The metric and the viewers of the worst slice, from half an hour before. @param {{incident: any}} props */

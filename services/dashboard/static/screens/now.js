@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { cut, filterOfSlice, filterText, liveParts, narrowedLive, pastOf, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, cellsOf, joined, stretchOf, TILES, valuesOf, viewsBehind } from "../core/live.js";
+import { BACK, cellsOf, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { addressFor, Answered, fetchJson, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
@@ -153,7 +153,7 @@ function Tile({ tile, picture, span_ms, isChosen, of }) {
       <span class="aside">${aside || "\u00a0"}</span>
       <${Spark} values=${valuesOf(tile, picture.series)} />
     </button>
-    <${Link} class="behind" to=${viewsBehind(tile, of)}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
+    <${Link} class="behind" to=${viewsOfLive(tile, { customer: place.value.customer, filters: of })}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
   </article>`;
 }
 
@@ -226,12 +226,12 @@ function SliceRow({ name, one, most, of }) {
     <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
     <td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td>
     <td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
-    <td><${Behind} figure=${{ isCount: true, flag: "playback_failed" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
+    <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
   </tr>`;
 }
 
-/** A figure that leads to its views. @param {{figure: {isCount: boolean, flag?: string}, filters: string[] | null, children?: any}} props - Null: no filter says which they are. */
-const Behind = ({ figure, filters, children }) => (filters ? html`<${Link} to=${viewsBehind(figure, filters)} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${children}<//>` : children);
+/** A figure that leads to its views. @param {{figure: {isCount: boolean, metric?: string}, filters: string[] | null, children?: any}} props - Null: no filter says which they are. */
+const Behind = ({ figure, filters, children }) => (filters ? html`<${Link} to=${viewsOfLive(figure, { customer: place.value.customer, filters })} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${children}<//>` : children);
 
 /** Leads to the screen of one title. Live figures have its name alone, so its id is asked for; several titles of that name are listed. @param {{value: string}} props */
 function TitleLink({ value }) {
@@ -262,7 +262,7 @@ function Customers({ picture }) {
           const cells = cellsOf(one.now);
           return html`<tr key=${one.customer}>
             <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
-            <td><${Link} to=${{ ...viewsBehind({ isCount: false }, []), customer: one.customer }} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
+            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
             <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
             <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
             <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`}>limits</a></td>

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
+import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { moreRows, rowsOf } from "../../../../services/dashboard/static/core/groups.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
@@ -11,7 +12,7 @@ import { openText } from "../../../../services/dashboard/static/core/words/view_
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
-import { joined, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { joined, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
@@ -367,7 +368,7 @@ test("filters are turned round and given alternatives, and are read as what they
   assert.equal(inverted(inverted(either_)), either_);
   assert.equal(filterText(either(inverted(either_), fastly), String), "not (cdn is fastly or country is not DE or FR or asn is (unknown)) or cdn is fastly");
   const nested = JSON.stringify({ and: [{ or: [JSON.parse(fastly), { dimension: "error_code", contains: "Net" }] }, { number: "startup_ms", at_least: 5000 }] });
-  assert.equal(filterText(nested, String), "(cdn is fastly or error_code contains Net) and startup_ms is at least 5000");
+  assert.equal(filterText(nested, String), "(cdn is fastly or error_code contains Net) and startup_ms is at least 5.00 s");
   const rows = [{ cdn: "fastly", country: "DE" }, { cdn: "akamai", country: "DE", asn: 1 }, { cdn: "akamai", country: "US", asn: 1 }, { cdn: "akamai", country: "DE" }];
   assert.deepEqual(rows.map((row) => holds([either_], row)), [true, false, true, true]);
   assert.deepEqual(rows.map((row) => holds([inverted(either_)], row)), [false, true, false, false]);
@@ -414,4 +415,40 @@ test("a breakdown has more rows until all with enough views are listed, or as ma
   assert.equal(moreRows([...groups(19, "other"), { kind: "unknown", key: [null, null] }], 20), 100);
   assert.equal(moreRows(groups(1_000, "other"), 1_000), null);
   assert.deepEqual([undefined, "", "100", "7.5", "-3", "0", "x", "9e9"].map(rowsOf), [20, 20, 100, 7, 20, 20, 20, 1_000]);
+});
+
+test("a figure leads to the views that it counts or to those that weigh most in it, and its n to all of them", () => {
+  const within = { customer: "acme", filters: [filterOf("cdn", ["a"]), filterOf("playback_failed", ["false"])] };
+  const failed = viewsBehind("playback_failure_fraction", within);
+  assert.deepEqual(failed, { screen: "views", customer: "acme", filters: [filterOf("cdn", ["a"]), filterOf("playback_failed", ["true"])], more: {} });
+  assert.deepEqual([viewsBehind("playback_failures", within), whichBehind("playback_failures")], [failed, "those that failed"]);
+  assert.deepEqual(viewsOf("playback_failure_fraction", within), { ...failed, filters: within.filters });
+  const start = viewsBehind("startup_ms_p95", within);
+  assert.deepEqual([start.filters, start.more], [within.filters, { sort: "startup_ms", order: "" }]);
+  assert.deepEqual(viewsOf("startup_ms_p95", within).filters, [...within.filters, JSON.stringify({ number: "startup_ms", at_least: 0 })]);
+  // What no column shows gets one, behind the customer where there are several.
+  const bitrate = viewsBehind("bitrate_bps", { ...within, customer: "*" }).more;
+  assert.deepEqual([bitrate.order, bitrate.columns?.split(",").at(0), bitrate.columns?.split(",").at(-1)], ["ascending", "customer", "avg_bitrate_bps"]);
+  assert.deepEqual([viewsBehind("views", within).more, whichBehind("views"), whichBehind("no metric")], [{}, "", ""]);
+});
+
+test("a live count leads to the same views of the last hour, and what is now to those that are open", () => {
+  const within = { customer: "acme", filters: [filterOf("cdn", ["a"])] };
+  const hour = { range: "1h", from: "", to: "" };
+  const of = Object.fromEntries(TILES.map((tile) => [tile.name, viewsOfLive(tile, within)]));
+  assert.deepEqual(of.failures, { ...viewsBehind("playback_failure_fraction", within), ...hour });
+  assert.deepEqual(of.exits, { ...viewsBehind("exits_before_start", within), ...hour });
+  assert.deepEqual(of.startup, { ...viewsBehind("startup_ms_p50", within), ...hour });
+  assert.deepEqual(of.starts, { screen: "views", ...within, more: {}, ...hour });
+  for (const name of ["viewers", "rebuffering", "bitrate"]) assert.deepEqual(of[name], { screen: "views", ...within, more: { open: "1" }, ...hour }, name);
+});
+
+test("a bin of a distribution leads to its views, also that of 0, which has no width", () => {
+  const numbers = [0, 1, 1000, 1267, 1268];
+  const views = (/** @type {number} */ from_value, /** @type {number} */ to_value) => {
+    const { filters, more } = viewsOfBin("startup_ms", { from_value, to_value }, { customer: "*", filters: [] });
+    assert.deepEqual(more, { sort: "startup_ms" });
+    return numbers.filter((startup_ms) => holds(filters, { startup_ms }));
+  };
+  assert.deepEqual([views(0, 0), views(1, 1.268), views(1000, 1268)], [[0], [1], [1000, 1267]]);
 });

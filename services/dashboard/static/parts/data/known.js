@@ -2,6 +2,7 @@
 // What the API knows: metrics, dimensions, and the customers that may be seen. Asked once.
 
 import { signal } from "@preact/signals";
+import { fieldOf } from "../../core/behind.js";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 
@@ -18,8 +19,15 @@ export const customers = signal([]);
 /** Titles of the organisation's custom dimensions, by the name that filters and breakdowns have. @type {import("@preact/signals").Signal<Record<string, string>>} */
 export const customs = signal({});
 
-/** @param {string} name */
-export const titleOf = (name) => capital(dimensions.value[name]?.title ?? (name.startsWith("custom.") ? (customs.value[name] ?? name.slice("custom.".length)) : name));
+/** What people call a dimension, or a number of a view that filters name, within a sentence. @param {string} name */
+export function nameOf(name) {
+  const custom = name.startsWith("custom.") ? (customs.value[name] ?? name.slice("custom.".length)) : "";
+  const measured = () => Object.values(metrics.value).find((one) => fieldOf(one.name) === name)?.title.split(",")[0];
+  return dimensions.value[name]?.title || custom || measured() || name;
+}
+
+/** The same where a text begins with it. @param {string} name */
+export const titleOf = (name) => capital(nameOf(name));
 
 /** @param {string} name @returns {Metric} */
 export const metricOf = (name) => metrics.value[name] ?? { name, title: name, unit: "count", kind: "sum", formula: "", worse: null, suspects: null };

@@ -1,6 +1,7 @@
 // @ts-check
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
+import { viewsBehind, whichBehind } from "../../core/behind.js";
 import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
@@ -52,7 +53,7 @@ export function Suspects({ data, suspects, metric, within }) {
   </div>`;
 }
 
-/** Its words narrow this screen. Its figure is drawn over time, and its n leads to its views, both without the views of suspects found before: these are the same numbers there. @param {{one: any, data: any, metric: string, within: Place}} props */
+/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before: these are the same numbers there. @param {{one: any, data: any, metric: string, within: Place}} props */
 function Row({ one, data, metric, within }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
   const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
@@ -61,7 +62,7 @@ function Row({ one, data, metric, within }) {
   const figure = (/** @type {any} */ { value }) => valueText(data.unit, value);
   return html`<tr>
     <th scope="row"><${Link} to=${{ filters: [...within.filters, ...cohort] }}>${words}<//></th>
-    <td class="excess">${excessText(data.metric, one.excess)} <span class="note">${evidenceText(one.surprise)}</span></td>
+    <td class="excess"><${Link} to=${{ ...viewsBehind(metric, { customer: within.customer, filters: alone.filters }), range, from, to }} title=${`its views: ${whichBehind(metric)}`}>${excessText(data.metric, one.excess)}<//> <span class="note">${evidenceText(one.surprise)}</span></td>
     <td class="is-bad"><${Link} to=${{ screen: "explore", ...alone, more: { metrics: metric } }} title="over time">${figure(one.figure)}<//> <span class="note">n <${Link} to=${{ screen: "views", ...alone, more: {} }} title="its views">${countText(one.figure.n)}<//></span></td>
     <td>${figure(one.rest)} <span class="note">n ${countText(one.rest.n)}</span></td>
     ${data.against === "usual" && html`<td>${figure(one.usual)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
