@@ -4,10 +4,11 @@
 import { signal, useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
+import { addressOf, lasting } from "./core/place/place.js";
 import { SCREENS, screenOf } from "./core/place/screens.js";
 import { Skeleton } from "./parts/data/asking.js";
 import { html } from "./parts/html.js";
-import { go, Link, place } from "./parts/place.js";
+import { Link, place } from "./parts/place.js";
 import { Saved } from "./parts/saved.js";
 import { Account, session } from "./parts/data/session.js";
 
@@ -58,14 +59,17 @@ function Page() {
     </main>`;
 }
 
+const COPIES = { now: "Copies a link to Now, which always shows the present", other: "Copies a link to what is shown: a range up to now is copied as its times" };
+
 function CopyLink() {
   const isCopied = useSignal(false);
   const copy = async () => {
-    go({}, { replace: true });
+    const link = location.origin + addressOf(lasting(place.value, Date.now()));
     try {
-      await navigator.clipboard.writeText(location.href);
+      await navigator.clipboard.writeText(link);
     } catch {
-      // Without a secure context: the address has the same link.
+      // Without a secure context nothing may be copied but by hand.
+      prompt("Copy this link:", link);
       return;
     }
     isCopied.value = true;
@@ -73,7 +77,7 @@ function CopyLink() {
       isCopied.value = false;
     }, 2_000);
   };
-  return html`<button type="button" class="copy" onClick=${copy}>${isCopied.value ? "Copied" : "Copy link"}</button>`;
+  return html`<button type="button" class="copy" title=${place.value.screen ? COPIES.other : COPIES.now} onClick=${copy}>${isCopied.value ? "Copied" : "Copy link"}</button>`;
 }
 
 // The document names the first screen's modules, so they come with this one: the page is drawn once.

@@ -15,6 +15,29 @@ from tests.unit.query.recounting import FIGURES
 pytestmark = pytest.mark.integration
 
 
+def test_a_copied_link_has_the_times_of_its_range(seen: Seen) -> None:
+    page = seen.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    seen.open("explore?customer=acme&range=24h&metrics=playback_failure_fraction&compare=previous&tz=UTC")
+    figure = page.locator("#overall")
+    expect(figure).to_contain_text("before", timeout=SOON_MS)
+    shown, bounds, address = figure.inner_text(), seen.range("/v1/overall"), page.url
+
+    def copied() -> str:
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    link = copied()
+    assert (page.url, "range=" in link) == (address, False)
+    page.goto(link, timeout=2 * SOON_MS)
+    expect(figure).to_contain_text("before", timeout=SOON_MS)
+    assert (seen.range("/v1/overall"), figure.inner_text()) == (bounds, shown)
+    # What is now is now wherever the link is opened.
+    seen.open("?customer=acme&range=24h&tz=UTC")
+    assert "range=24h" in copied()
+
+
 def test_filters_with_and_or_and_not_are_made_by_clicks(seen: Seen, looked: Looked) -> None:
     seen.open("explore?customer=acme&range=30d")
     page = seen.page

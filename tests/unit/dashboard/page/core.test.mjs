@@ -15,7 +15,7 @@ import { termOf } from "../../../../services/dashboard/static/core/words/glossar
 import { joined, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
-import { addressOf, changed, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
+import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 
@@ -451,4 +451,17 @@ test("a bin of a distribution leads to its views, also that of 0, which has no w
     return numbers.filter((startup_ms) => holds(filters, { startup_ms }));
   };
   assert.deepEqual([views(0, 0), views(1, 1.268), views(1000, 1268)], [[0], [1], [1000, 1267]]);
+});
+
+test("a link that is copied shows the same range an hour later, and Now the present", () => {
+  const now_ms = Date.UTC(2026, 0, 1, 12, 34, 56);
+  const place = placeOf("/explore", "?customer=acme&range=24h&tz=UTC&compare=previous&filter=%7B%7D", "UTC");
+  const { pathname, search } = new URL(addressOf(lasting(place, now_ms)), "http://x");
+  const opened = placeOf(pathname, search, "Asia/Kathmandu");
+  assert.deepEqual(resolved(opened, now_ms + HOUR_MS), resolved(place, now_ms));
+  assert.deepEqual(comparedRange("previous", opened, now_ms + HOUR_MS), comparedRange("previous", place, now_ms));
+  assert.deepEqual([opened.customer, opened.filters, opened.more, opened.tz], ["acme", ["{}"], { compare: "previous" }, "UTC"]);
+  const own = placeOf("/views", "?from=2026-01-01&to=2026-01-02&tz=UTC", "UTC");
+  const present = placeOf("/", "?range=24h", "UTC");
+  assert.deepEqual([lasting(own, now_ms), lasting(present, now_ms)], [own, present]);
 });

@@ -1,6 +1,8 @@
 // @ts-check
 // The place: what a link must reproduce, as a value and as an address. Its names are those of the API's parameters. Pure.
 
+import { resolved } from "./ranges.js";
+
 /**
  * @typedef {object} Place
  * @property {string} screen - Name of a screen: the path without its slash; "" is Now.
@@ -54,6 +56,17 @@ export function addressOf(place) {
   for (const one of place.filters) found.append("filter", one);
   for (const [name, value] of Object.entries(place.more)) if (value) found.set(name, value);
   return `/${place.screen}?${found}`;
+}
+
+/**
+ * The same place for somebody who opens it later: a range up to now as the times that it has now. Now is always the present.
+ * @param {Place} place
+ * @param {number} now_ms
+ * @returns {Place}
+ */
+export function lasting(place, now_ms) {
+  const range = place.range && place.screen ? resolved(place, now_ms) : null;
+  return range ? { ...place, range: "", from: String(range.from_ms), to: String(range.to_ms) } : place;
 }
 
 /** What is asked by a click, and of one picture alone: of these figures. */
