@@ -76,12 +76,8 @@ class Answering:
     async def answer(self, question: Question, *, way: Way | None = None) -> Answer:
         """The answer, with the range beside it that it is compared with. Raises what its sources raise."""
         found = await self._one(question, way)
-        if question.compare is None:
-            return found
-        pinned = answers.pins(found) if question.by else None
-        buckets = question.buckets.of(question.compare) if question.buckets else None
-        other = replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
-        return answers.compared(found, await self._one(other, way))
+        other = answers.beside(question, found)
+        return found if other is None else answers.compared(found, await self._one(other, way))
 
     async def rows(
         self, question: Question, asked: Callable[[Question], Sequence[Statement]]

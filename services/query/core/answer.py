@@ -1,6 +1,7 @@
 """Answers: their shape as the API documents it, and how they are made of the rows of statements. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import msgspec
@@ -154,6 +155,15 @@ def composed(question: Question, rows: Sequence[Row], about: About) -> Answer:
         return Timeseries(about, question.buckets.bucket, _points(question, rows) if lines is None else [], lines)
     (row,) = rows
     return Overall(about, _views(row), _figures(question, row))
+
+
+def beside(question: Question, answer: Answer) -> Question | None:
+    """The question for what an answer is compared with, of the same groups; None where it is compared with nothing."""
+    if question.compare is None:
+        return None
+    pinned = pins(answer) if question.by else None
+    buckets = question.buckets.of(question.compare) if question.buckets else None
+    return replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
 
 
 def compared(answer: Answer, other: Answer) -> Answer:

@@ -4,12 +4,15 @@ import re
 from collections import Counter
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
+from pyarrow import csv
 
 from shared.statistics.histogram import bucket_of
 from tests.integration.page.looking import Seen, number, within
 from tests.integration.page.page_parts import Looked
+from tests.integration.page.page_views import CDNS
 from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
@@ -107,3 +110,34 @@ def test_a_bin_of_a_distribution_leads_to_its_views(seen: Seen, looked: Looked) 
     bins.nth(place).get_by_role("link").click()
     expect(page.locator(".chip")).to_contain_text("Video start-up time is at least", timeout=SOON_MS)
     assert set(listed(seen, len(truth))) == truth
+
+
+def test_what_is_drawn_comes_as_a_file(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+
+    def file() -> pa.Table:
+        with page.expect_download(timeout=2 * SOON_MS) as download:
+            page.locator(".export").get_by_role("button", name="CSV").click()
+        return csv.read_csv(download.value.path())
+
+    order = "sort=views&order=ascending&compare=previous"
+    seen.open(f"explore?customer=acme&range=24h&as=table&by=cdn&metrics=playback_failures&{order}")
+    shown = seen.rows("#groups")
+    begin, end = seen.range("/v1/breakdown")
+    found = file()
+    assert found["cdn"].to_pylist() == list(shown)
+    for column, bounds in (("", (begin, end)), ("_before", (2 * begin - end, begin))):
+        failed = sum(view.playback_failed for view in within(looked, bounds, customer_id="acme"))
+        assert sum(found[f"playback_failures{column}"].to_pylist()) == failed
+    # A chart is its lines, not the table below it.
+    page.get_by_role("button", name="Line").click()
+    expect(page.locator(".chart .legend")).to_contain_text("fastly", timeout=SOON_MS)
+    found = file()
+    assert set(found["value"].to_pylist()) == {*CDNS, "(unknown)"}
+    lines = Counter(dict.fromkeys(CDNS, 0))
+    for name, views in zip(found["value"].to_pylist(), found["views"].to_pylist(), strict=True):
+        lines[name] += views
+    bounds = seen.range("/v1/timeseries")
+    assert {cdn: lines[cdn] for cdn in CDNS} == {
+        cdn: len(within(looked, bounds, customer_id="acme", cdn=cdn)) for cdn in CDNS
+    }

@@ -1,10 +1,7 @@
 """Exports: whose they are, what they hold, that a restart begins them again, and their bounds."""
 
 import asyncio
-import contextlib
-import random
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,70 +10,15 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core import pages
-from services.accounts.core.credentials import Credential
-from services.accounts.http.guard import CSRF_HEADER
-from services.query.core.question import Question
 from services.query.core.resources.exports import AskedExports
-from services.query.core.sql.statements import Statement
-from services.query.exporting import Exporting
-from services.query.http.app import Sources, make_app
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.rim.database.pool import PostgresAway
 from shared.schemas.view import View
-from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN
-from tests.unit.query.door import NotedLooks, Nowhere, door
-from tests.unit.query.reading import ViewsInMemory, in_memory
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view, counts_at
-from tests.unit.query.test_app import FakeAnswers, headers_of
-
-WITHIN = {"from": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
-NOW_MS = T0_MS + 6 * DAY_MS
-
-
-class Pouring(ViewsInMemory):
-    """Views in memory that come as batches; `problem` is raised, where it is set."""
-
-    problem: Exception | None = None
-
-    def __init__(self, engine: Engine, views: list[View]) -> None:
-        super().__init__(engine, views)
-        self.was_asked = asyncio.Event()
-
-    async def pour(self, question: Question, asked: Statement, take: Callable[[pa.RecordBatchReader], Any]) -> Any:
-        self.was_asked.set()
-        if self.problem is not None:
-            raise self.problem
-        statement, tables = in_memory(question, self._views, asked)
-        return await self._engine.pour(statement, tables, take)
-
-
-@dataclass
-class Desk:
-    client: Any
-    exporting: Exporting
-    views: Pouring
-    audit: NotedLooks
-    now_ms: list[int]
-
-    async def ask(self, method: str, path: str, who: Credential = VIEWS_TOKEN, **body: Any) -> tuple[int, Any]:
-        headers = headers_of(who) | ({CSRF_HEADER: who.csrf} if who.kind == "s" else {})
-        given = {"json": body} if method == "POST" else {}
-        async with self.client.request(method, path, headers=headers, **given) as answer:
-            data = await answer.read()
-            return answer.status, msgspec.json.decode(data) if "json" in answer.content_type else data
-
-    async def done(self, job_id: str, who: Credential = VIEWS_TOKEN) -> dict[str, Any]:
-        """The job, once it is over."""
-        async with asyncio.timeout(20):
-            while True:
-                _, job = await self.ask("GET", f"/v1/exports/{job_id}", who)
-                if job["state"] in {"done", "failed"}:
-                    return job  # type: ignore[no-any-return]
-                await asyncio.sleep(0.01)
+from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, OWNER
+from tests.unit.query.export_desk import NOW_MS, WITHIN, desk, own, some_views
 
 
 @pytest.fixture(scope="module")
@@ -88,52 +30,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def views() -> list[View]:
-    chance = random.Random(2)
-    return [a_view(chance, f"v{n}", customer_id="globex" if n % 3 else "acme") for n in range(60)]
-
-
-@contextlib.asynccontextmanager
-async def desk(
-    engine: Engine,
-    views: list[View],
-    folder: Path,
-    *,
-    rows_max: int = 1_000,
-    is_kept: bool = True,
-    under_way_max: int = 2,
-) -> AsyncIterator[Desk]:
-    now_ms, at_door, reader = [NOW_MS], door(), Pouring(engine, views)
-    exporting = Exporting(
-        ExportFiles(folder),
-        reader,  # type: ignore[arg-type]
-        rows_max=rows_max,
-        seconds_max=20,
-        bytes_max=1 << 30,
-        hours=1,
-        under_way_max=under_way_max,
-        days_max=400,
-        now_ms=lambda: now_ms[0],
-    )
-    app = make_app(
-        Sources(reader, FakeAnswers(), Nowhere(), None, exporting),
-        at_door,
-        caller_questions_max=2,
-        seconds_max=20,
-        days_max=400,
-        now_ms=lambda: now_ms[0],
-    )
-    assert isinstance(at_door.audit, NotedLooks)
-    keeping = asyncio.create_task(exporting.keep()) if is_kept else None
-    async with TestClient(TestServer(app)) as client:
-        yield Desk(client, exporting, reader, at_door.audit, now_ms)
-    if keeping is not None:
-        keeping.cancel()
-        await asyncio.wait({keeping})
-
-
-def own(views: list[View]) -> list[View]:
-    kept = [one for one in views if not one.deleted and T0_MS - DAY_MS <= counts_at(one) < T0_MS + 6 * DAY_MS]
-    return [one for one in kept if one.customer_id == "globex"]
+    return some_views()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -154,34 +51,6 @@ async def test_a_search_becomes_a_file_with_all_rows_of_the_askers_customers(
     assert sorted(table["view_id"].to_pylist()) == sorted(view.view_id for view in expected)
     assert job["rows"] == table.num_rows == len(expected)
     assert [action for _, action, _ in at.audit.noted] == ["made_export", "fetched_export"]
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("overall", {}, ["views", "viewers", "viewers_n"]),
-        ("breakdown", {"by": "cdn"}, ["kind", "cdn", "views", "viewers", "viewers_n"]),
-        ("timeseries", {"bucket": "day"}, ["from_ms", "to_ms", "views", "viewers", "viewers_n"]),
-        (
-            "timeseries",
-            {"bucket": "day", "by": "cdn"},
-            ["kind", "value", "from_ms", "to_ms", "views", "viewers", "viewers_n"],
-        ),
-    ],
-)
-async def test_a_question_becomes_a_file_with_its_figures(
-    engine: Engine, views: list[View], tmp_path: Path, case: tuple[str, dict[str, str], list[str]]
-) -> None:
-    of, parameters, columns = case
-    async with desk(engine, views, tmp_path) as at:
-        given = WITHIN | {"metrics": "viewers"} | parameters
-        _, job = await at.ask("POST", "/v1/exports", METRICS_TOKEN, of=of, parameters=given)
-        job = await at.done(job["id"], METRICS_TOKEN)
-        _, data = await at.ask("GET", job["href"], METRICS_TOKEN)
-
-    table = pa_csv.read_csv(pa.BufferReader(data))
-    assert table.column_names == columns
-    assert sum(table["views"].to_pylist()) == len(own(views))
 
 
 async def test_another_organisations_export_does_not_exist_and_a_scope_opens_its_own_kind(
@@ -278,7 +147,8 @@ async def test_each_export_is_on_one_page_the_newest_first(engine: Engine, views
         ({"of": "views", "parameters": {"limit": "5"}}, "limit"),
         ({"of": "views", "parameters": {"columns": "none"}}, "columns"),
         ({"of": "suspects"}, "body"),
-        ({"of": "breakdown", "parameters": {"by": "cdn", "compare": "previous"}}, "compare"),
+        ({"of": "breakdown", "parameters": {"by": "cdn", "compare": "soon"}}, "compare"),
+        ({"of": "distribution", "parameters": {"of": "cdn"}}, "of"),
         ({"of": "overall", "format": "pdf"}, "body"),
         ({"of": "overall", "parameters": {"more": "x"}}, None),
     ],

@@ -50,6 +50,9 @@ export function fieldOf(metric) {
   return name ? (FIELDS[name] ?? name) : null;
 }
 
+/** The field of a view that a metric is made of, where it has a distribution; else null. @param {string} metric */
+export const distributedBy = (metric) => fieldOf(metric) ?? (["rebuffer_ms", "watch_ms"].includes(metric) ? metric : null);
+
 /** @param {string} metric @returns {Behind | null} Null where no view has more to do with a figure than another. */
 function behind(metric) {
   const field = fieldOf(metric);

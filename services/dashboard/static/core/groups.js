@@ -3,7 +3,7 @@
 
 /** Rows that are listed at first, and the most that the API lists. */
 const ROWS = 20;
-const ROWS_MAX = 1_000;
+export const ROWS_MAX = 1_000;
 
 /** How many rows an address asks for. @param {string | undefined} text */
 export function rowsOf(text) {
@@ -21,4 +21,13 @@ export function moreRows(groups, rows) {
   const listed = groups.filter((one) => one.kind === "value" || (one.kind === "unknown" && one.key.length > 1)).length;
   const isCut = listed >= rows && rows < ROWS_MAX && groups.some((one) => one.kind === "other");
   return isCut ? Math.min(ROWS_MAX, 5 * rows) : null;
+}
+
+/**
+ * Which groups a table has, and in which order, as parameters of the API.
+ * @param {Record<string, string>} more - Of the address.
+ * @param {{name: string, kind: string}} metric
+ */
+export function tableOf({ sort = "", order = "", views_min = "" }, metric) {
+  return { order_by: sort || (metric.kind === "sum" ? metric.name : "views"), order, views_min };
 }

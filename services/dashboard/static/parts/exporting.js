@@ -2,8 +2,7 @@
 // Exports: what is shown as a whole file, CSV or Parquet. The server makes it; the page waits, and the browser downloads it.
 
 import { useSignal } from "@preact/signals";
-import { resolved } from "../core/place/ranges.js";
-import { fetchJson } from "./data/asking.js";
+import { addressFor, fetchJson } from "./data/asking.js";
 import { html } from "./html.js";
 import { place } from "./place.js";
 import { change } from "./data/session.js";
@@ -11,19 +10,21 @@ import { change } from "./data/session.js";
 const AGAIN_MS = 1_000;
 
 /**
- * The place's parameters as an export has them: a text each.
+ * The parameters of a question as an export has them: a text each, and one filter that wants all.
  * @param {Record<string, string | number>} params
+ * @returns {Record<string, string>}
  */
 function parametersOf(params) {
-  const { customer, tz, filters } = place.value;
-  const range = resolved(place.value, Date.now());
-  const filter = filters.length > 1 ? `{"and":[${filters.join(",")}]}` : (filters[0] ?? "");
-  const given = { customer, tz, filter, from: range ? range.from_ms : place.value.from, to: range ? range.to_ms : place.value.to, ...params };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "").map(([name, value]) => [name, String(value)]));
+  const asked = new URLSearchParams(addressFor("", place.value, params));
+  const filters = asked.getAll("filter");
+  const found = Object.fromEntries(asked);
+  return filters.length > 1 ? { ...found, filter: `{"and":[${filters.join(",")}]}` } : found;
 }
 
-/** @param {{of: "views" | "overall" | "timeseries" | "breakdown", params: Record<string, string | number>}} props */
-export function Export({ of, params }) {
+/**
+ * @param {{of: import("../core/exported.js").Of, params: Record<string, string | number>, what?: string}} props - `what` the file has, in words.
+ */
+export function Export({ of, params, what = "all rows" }) {
   const state = useSignal("");
   const make = async (/** @type {string} */ format) => {
     state.value = "The file is being made …";
@@ -39,7 +40,7 @@ export function Export({ of, params }) {
       state.value = `No file was made: ${/** @type {any} */ (problem).title}. ${/** @type {any} */ (problem).detail}`;
     }
   };
-  return html`<span class="export" role="group" aria-label="Export">
+  return html`<span class="export" role="group" aria-label="Export" title=${`Exports ${what}`}>
     <button type="button" onClick=${() => make("csv")}>CSV</button>
     <button type="button" onClick=${() => make("parquet")}>Parquet</button>
     <span class="note" role="status">${state.value}</span>

@@ -4,7 +4,9 @@
 import { ruleMetricOf } from "../core/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
+import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { isShown, viewsMin } from "../core/figures.js";
+import { tableOf } from "../core/groups.js";
 import { rangeText } from "../core/place/ranges.js";
 import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
@@ -24,8 +26,6 @@ import { Distribution } from "./explore_distribution.js";
 import { Groups } from "./explore_groups.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
-const LINES_MAX = 8;
-const MULTIPLES_MAX = 12;
 
 export default function Explore() {
   const { more } = place.value;
@@ -42,7 +42,7 @@ export default function Explore() {
       ${by && html`<${BreakdownSelect} id="by-second" title="and" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table", rows: "" } })} />`}
       <${Compare} value=${compare} />
       <${Forms} as=${as} />
-      <${Export} of=${by ? "breakdown" : "timeseries"} params=${by ? { metrics: metric, by: second ? `${by},${second}` : by, limit: 1000 } : { metrics: metric }} />
+      <${Export} ...${exportOf({ metric, as, by, second, compare, table: tableOf(more, metricOf(metric)) })} />
     </div>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>

@@ -1,20 +1,19 @@
 // @ts-check
 // The distribution of Explore: how many views have a value within each of its bins, beside those of another range.
 
-import { fieldOf, viewsOfBin } from "../core/behind.js";
+import { distributedBy, viewsOfBin } from "../core/behind.js";
 import { quantileMin } from "../core/figures.js";
 import { comparedRange } from "../core/place/ranges.js";
 import { binsBeside } from "../core/series.js";
 import { countText, NONE, shareText, valueText } from "../core/words/format.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
-import { metricOf } from "../parts/data/known.js";
 import { html } from "../parts/html.js";
 import { Link, place } from "../parts/place.js";
 
 /** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string, compare: string}} props */
 export function Distribution({ metric, compare }) {
-  const of = fieldOf(metric) ?? metric;
-  const has = metricOf(metric).kind === "percentile" || metric === "rebuffer_ms" || metric === "watch_ms";
+  const field = distributedBy(metric);
+  const [has, of] = [field !== null, field ?? ""];
   const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
   const earlier = useEarlier(has && compare !== "", of, compare);
   if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration or a latency.</p>`;

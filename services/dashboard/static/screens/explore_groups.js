@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
 import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { isShown, viewsMin } from "../core/figures.js";
-import { moreRows, rowsOf } from "../core/groups.js";
+import { moreRows, rowsOf, tableOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { capital, metricOf, titleOf } from "../parts/data/known.js";
@@ -18,10 +18,10 @@ import { go, Link, place } from "../parts/place.js";
 
 /** @param {{metric: string, by: string, compare: string}} props */
 export function Groups({ metric, by, compare }) {
-  const { order = "", sort = "", views_min = "" } = place.value.more;
-  const order_by = sort || (metricOf(metric).kind === "sum" ? metric : "views");
+  const table = tableOf(place.value.more, metricOf(metric));
+  const { order_by, order } = table;
   const rows = rowsOf(place.value.more.rows);
-  const found = useQuestion("/v1/breakdown", place.value, { by, metrics: metric, compare, order_by, order, views_min }, 30_000, { limit: rows });
+  const found = useQuestion("/v1/breakdown", place.value, { by, metrics: metric, compare, ...table }, 30_000, { limit: rows });
   const { unit, title } = metricOf(metric);
   const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: order_by === name && order !== "ascending" ? "ascending" : "" } });
   const head = (/** @type {string} */ name, /** @type {string} */ text) => html`<th scope="col" aria-sort=${order_by === name ? order || "descending" : undefined}>

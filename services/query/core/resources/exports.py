@@ -9,14 +9,23 @@ import msgspec
 from services.accounts.core import pages
 from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.core.pages import CursorWrong, Page
-from services.query.core.answer import Answer, Breakdown, Figure, Overall, Timeseries
+from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Group, Overall, Point, Timeseries
 from services.query.core.customers import Admit, Customers
 from services.query.core.problems import wrong
-from services.query.core.question import Asked, AskedBreakdown, AskedSeries, Question, parsed, understood
+from services.query.core.question import (
+    AnyAsked,
+    Asked,
+    AskedBreakdown,
+    AskedDistribution,
+    AskedSeries,
+    Question,
+    parsed,
+    understood,
+)
 from services.query.core.resources import search
 from services.query.core.resources.search import AskedViews, Search
 
-Of = Literal["views", "overall", "timeseries", "breakdown"]
+Of = Literal["views", "overall", "timeseries", "breakdown", "distribution"]
 Format = Literal["csv", "parquet"]
 #: `queued` and `running` go on after a restart, from the beginning.
 State = Literal["queued", "running", "done", "failed"]
@@ -24,7 +33,12 @@ PARAMETERS_MAX: Final = 50
 #: Of an organisation, those that are done among them.
 EXPORTS_MAX: Final = 200
 MEDIA: Final[dict[Format, str]] = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-_KINDS: Final[dict[Of, type[Asked]]] = {"overall": Asked, "timeseries": AskedSeries, "breakdown": AskedBreakdown}
+_KINDS: Final[dict[Of, type[AnyAsked]]] = {
+    "overall": Asked,
+    "timeseries": AskedSeries,
+    "breakdown": AskedBreakdown,
+    "distribution": AskedDistribution,
+}
 #: What a page of a search says, and an export, which has all rows, does not.
 _OF_PAGES: Final = frozenset({"cursor", "limit", "format"})
 
@@ -135,10 +149,7 @@ def wanted(of: Of, parameters: dict[str, str], admit: Admit, now_ms: int, *, day
         asked = search.understood(parsed(AskedViews, list(parameters.items())), admit, now_ms, days_max=days_max)
         found = Search(asked.question, asked.columns, asked.order_by, asked.is_ascending, rows_max, asked.name)
         return Wanted(found, found.question)
-    question = understood(parsed(_KINDS[of], list(parameters.items())), admit, now_ms, days_max=days_max)
-    if question.compare is not None:
-        raise wrong("compare", "an export has one range: ask for two")
-    return Wanted(None, question)
+    return Wanted(None, understood(parsed(_KINDS[of], list(parameters.items())), admit, now_ms, days_max=days_max))
 
 
 def page_of(asked: AskedExports, jobs: Sequence[Job]) -> ExportList:
@@ -166,38 +177,67 @@ def may_see(scope: CustomerScope, whose: Customers) -> bool:
     return scope.all_but is not None and scope.all_but <= set(whose.but)
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A row of figures: its place and number of views, and its figures; beside them those that it is compared with, if any."""
+
+    cells: list[Any]
+    figures: dict[str, Figure]
+    before: dict[str, Figure] | None
+
+
+_NOTHING: Final = Figure(None, 0)
+
+
 def table_of(answer: Answer) -> tuple[list[str], list[list[Any]]]:
-    """The figures of an answer as columns and rows: of each metric its value and the number of views that it rests on."""
-    assert isinstance(answer, Overall | Timeseries | Breakdown)
+    """The figures of an answer as columns and rows: of each metric its value and the number of views that it rests on.
+
+    Beside another range each has the same of it, with `_before`. Of a distribution: its bins.
+    """
+    if isinstance(answer, Distribution):
+        return ["from_value", "to_value", "views"], [[one.from_value, one.to_value, one.n] for one in answer.bins]
     key, rows = _rows(answer)
-    names = list(rows[0][1]) if rows else []
-    columns = [*key, "views", *(column for name in names for column in (name, f"{name}_n"))]
-    return columns, [[*at, *_cells(figures, names)] for at, figures in rows]
+    names = list(rows[0].figures) if rows else []
+    suffixes = ["", "_before"] if any(row.before is not None for row in rows) else [""]
+    columns = [f"{name}{suffix}{of}" for name in names for suffix in suffixes for of in ("", "_n")]
+    return [*key, "views", *columns], [[*row.cells, *_cells(row, names, suffixes)] for row in rows]
 
 
-def _cells(figures: dict[str, Figure], names: Sequence[str]) -> Iterator[Any]:
+def _cells(row: _Row, names: Sequence[str], suffixes: Sequence[str]) -> Iterator[Any]:
     for name in names:
-        yield figures[name].value
-        yield figures[name].n
+        for of in (row.figures, row.before or {})[: len(suffixes)]:
+            figure = of.get(name, _NOTHING)
+            yield figure.value
+            yield figure.n
 
 
-_Rows = list[tuple[list[Any], dict[str, Figure]]]
-
-
-def _rows(answer: Overall | Timeseries | Breakdown) -> tuple[list[str], _Rows]:
-    """The columns before `views`; and of each row these and the number of views, and its figures."""
+def _rows(answer: Overall | Timeseries | Breakdown) -> tuple[list[str], list[_Row]]:
+    """The columns before `views`, and the rows."""
     if isinstance(answer, Overall):
-        return [], [([answer.n], answer.metrics)]
+        return [], [_Row([answer.n], answer.metrics, answer.compared.metrics if answer.compared else None)]
     if isinstance(answer, Breakdown):
-        rows = [([group.kind, *group.labels, group.n], group.metrics) for group in answer.groups]
+        rows = [_Row([group.kind, *group.labels, group.n], group.metrics, group.compared) for group in answer.groups]
         return ["kind", *answer.by], rows
-    lines = (
-        [([], answer.points)]
-        if answer.groups is None
-        else [([group.kind, *group.labels], group.points or []) for group in answer.groups]
-    )
-    of_line = [] if answer.groups is None else ["kind", "value"]
-    points: _Rows = [
-        ([*line, point.from_ms, point.to_ms, point.n], point.metrics) for line, listed in lines for point in listed
+    before = answer.compared
+    if answer.groups is None:
+        return ["from_ms", "to_ms"], list(_points([], answer.points, before.points if before else None))
+    earlier = {_name(group): group.points or [] for group in (before.groups or [] if before else [])}
+    points = [
+        row
+        for group in answer.groups
+        for row in _points(
+            [group.kind, *group.labels], group.points or [], earlier.get(_name(group), []) if before else None
+        )
     ]
-    return [*of_line, "from_ms", "to_ms"], points
+    return ["kind", "value", "from_ms", "to_ms"], points
+
+
+def _name(group: Group) -> tuple[str | None, ...]:
+    return group.kind, *group.key
+
+
+def _points(line: list[Any], points: Sequence[Point], before: Sequence[Point] | None) -> Iterator[_Row]:
+    """The points of a line, each with the one at its place in the range beside it: where clocks change, there may be one less."""
+    for number, point in enumerate(points):
+        earlier = None if before is None else before[number].metrics if number < len(before) else {}
+        yield _Row([*line, point.from_ms, point.to_ms, point.n], point.metrics, earlier)

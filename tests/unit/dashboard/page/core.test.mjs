@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
-import { moreRows, rowsOf } from "../../../../services/dashboard/static/core/groups.js";
+import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
+import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
@@ -464,4 +465,22 @@ test("a link that is copied shows the same range an hour later, and Now the pres
   const own = placeOf("/views", "?from=2026-01-01&to=2026-01-02&tz=UTC", "UTC");
   const present = placeOf("/", "?range=24h", "UTC");
   assert.deepEqual([lasting(own, now_ms), lasting(present, now_ms)], [own, present]);
+});
+
+test("what is drawn is what is exported", () => {
+  const drawn = { metric: "startup_ms_p50", as: "line", by: "", second: "", compare: "week", table: tableOf({ sort: "views", order: "ascending", views_min: "5" }, { name: "startup_ms_p50", kind: "percentile" }) };
+  const of = (/** @type {object} */ change) => {
+    const { of: kind, params } = exportOf({ ...drawn, ...change });
+    return [kind, params];
+  };
+  const asked = { metrics: "startup_ms_p50", compare: "week" };
+  assert.deepEqual(of({}), ["timeseries", asked]);
+  // The lines are by the first dimension alone.
+  assert.deepEqual(of({ by: "cdn", second: "asn" }), ["timeseries", { ...asked, by: "cdn", limit: 8 }]);
+  assert.deepEqual(of({ as: "multiples", by: "cdn" }), ["timeseries", { ...asked, by: "cdn", limit: 12 }]);
+  assert.deepEqual(of({ as: "table", by: "cdn", second: "asn" }), ["breakdown", { ...asked, by: "cdn,asn", order_by: "views", order: "ascending", views_min: "5", limit: 1_000 }]);
+  assert.deepEqual(of({ as: "distribution", by: "cdn" }), ["distribution", { of: "startup_ms" }]);
+  // Where a form draws nothing, the figure alone is drawn.
+  for (const nothing of [{ as: "table" }, { as: "multiples" }, { as: "distribution", metric: "bitrate_bps" }]) assert.equal(of(nothing)[0], "overall", JSON.stringify(nothing));
+  assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
 });

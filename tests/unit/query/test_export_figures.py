@@ -1,0 +1,103 @@
+"""Exports of figures: the columns and rows of each question, and what they are compared with."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+from services.query.rim.engine import Engine
+from shared.schemas.view import View
+from tests.unit.dashboard.door import METRICS_TOKEN
+from tests.unit.query.export_desk import WITHIN, desk, own, some_views
+from tests.unit.query.recounting import DAY_MS, T0_MS, counts_at
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    made = Engine(tmp_path_factory.mktemp("engine"), threads=1, memory_bytes_max=1 << 30, questions_max=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def views() -> list[View]:
+    return some_views()
+
+
+async def exported(engine: Engine, views: list[View], folder: Path, what: str, parameters: dict[str, str]) -> pa.Table:
+    """The file of a question."""
+    async with desk(engine, views, folder) as at:
+        _, job = await at.ask("POST", "/v1/exports", METRICS_TOKEN, of=what, parameters=parameters)
+        job = await at.done(job["id"], METRICS_TOKEN)
+        _, data = await at.ask("GET", job["href"], METRICS_TOKEN)
+    return pa_csv.read_csv(pa.BufferReader(data))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("overall", {}, ["views", "viewers", "viewers_n"]),
+        ("breakdown", {"by": "cdn"}, ["kind", "cdn", "views", "viewers", "viewers_n"]),
+        ("timeseries", {"bucket": "day"}, ["from_ms", "to_ms", "views", "viewers", "viewers_n"]),
+        (
+            "timeseries",
+            {"bucket": "day", "by": "cdn"},
+            ["kind", "value", "from_ms", "to_ms", "views", "viewers", "viewers_n"],
+        ),
+    ],
+)
+async def test_a_question_becomes_a_file_with_its_figures(
+    engine: Engine, views: list[View], tmp_path: Path, case: tuple[str, dict[str, str], list[str]]
+) -> None:
+    of, parameters, columns = case
+    table = await exported(engine, views, tmp_path, of, WITHIN | {"metrics": "viewers"} | parameters)
+    assert table.column_names == columns
+    assert sum(table["views"].to_pylist()) == len(own(views))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("overall", {}, []),
+        ("timeseries", {"bucket": "day"}, ["from_ms", "to_ms"]),
+        ("timeseries", {"bucket": "day", "by": "source"}, ["kind", "value", "from_ms", "to_ms"]),
+        ("breakdown", {"by": "source"}, ["kind", "source"]),
+    ],
+)
+async def test_a_file_has_what_its_figures_are_compared_with_beside_them(
+    engine: Engine, views: list[View], tmp_path: Path, case: tuple[str, dict[str, str], list[str]]
+) -> None:
+    of, parameters, key = case
+    middle, length = T0_MS + 2 * DAY_MS, 3 * DAY_MS
+    given = {"from": str(middle), "to": str(middle + length), "metrics": "playback_failures", "compare": "previous"}
+    table = await exported(engine, views, tmp_path, of, given | parameters)
+    own_columns = ["playback_failures", "playback_failures_n", "playback_failures_before", "playback_failures_before_n"]
+    assert table.column_names == [*key, "views", *own_columns]
+    for begin, suffix in ((middle, ""), (middle - length, "_before")):
+        within = [view for view in own(views) if begin <= counts_at(view) < begin + length]
+        failed = sum(view.playback_failed for view in within)
+        assert 0 < failed < len(within)
+        found = (f"playback_failures{suffix}", f"playback_failures{suffix}_n")
+        assert [sum(value or 0 for value in table[name].to_pylist()) for name in found] == [failed, len(within)]
+
+
+async def test_a_breakdown_as_a_file_has_the_order_and_the_least_views_of_its_question(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    counts = Counter(view.source for view in own(views))
+    (most, _), _, (fewest, few) = counts.most_common()
+    given = WITHIN | {"by": "source", "order_by": "views", "order": "ascending", "views_min": str(few + 1)}
+    table = await exported(engine, views, tmp_path, "breakdown", given)
+    names = table["source"].to_pylist()
+    assert (names[1:], fewest in names) == ([most, "(other)"], False)
+
+
+async def test_a_distribution_becomes_a_file_with_its_bins(engine: Engine, views: list[View], tmp_path: Path) -> None:
+    table = await exported(engine, views, tmp_path, "distribution", WITHIN | {"of": "startup_ms"})
+    assert table.column_names == ["from_value", "to_value", "views"]
+    bounds = [(row["from_value"], row["to_value"] or 1) for row in table.to_pylist()]
+    values = [view.startup_ms for view in own(views) if view.startup_ms is not None]
+    assert table["views"].to_pylist() == [sum(low <= one < high for one in values) for low, high in bounds]
