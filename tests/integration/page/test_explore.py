@@ -118,6 +118,7 @@ def test_title_and_cdn_at_once(seen: Seen, looked: Looked) -> None:
     page.locator("#by").select_option("video_title", timeout=SOON_MS)
     page.locator("#by-second").select_option("cdn")
     expect(page.locator("#groups thead th").nth(1)).to_have_text("CDN", timeout=SOON_MS)
+    expect(page.locator("#explore-title")).to_contain_text("by video title and CDN")
     rows = {head: cells for head, cells in seen.rows("#groups").items() if "(" not in head}
     bounds = seen.range("/v1/breakdown")
 
@@ -286,7 +287,7 @@ def test_a_custom_dimension_without_a_title_is_the_breakdown(seen: Seen, looked:
     page.locator("#by").select_option("custom.", timeout=SOON_MS)
     page.locator("#by-name").fill("plan")
     page.locator("#by-name").press("Enter")
-    expect(page.locator("#explore-title")).to_contain_text("by Plan", timeout=SOON_MS)
+    expect(page.locator("#explore-title")).to_contain_text("by plan", timeout=SOON_MS)
     rows, bounds = seen.rows("#groups"), seen.range("/v1/breakdown")
 
     def of(plan: str) -> list[View]:

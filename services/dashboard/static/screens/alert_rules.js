@@ -8,7 +8,7 @@ import { momentText } from "../core/place/ranges.js";
 import { useFetched } from "../parts/data/asking.js";
 import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { dimensions, titleOf } from "../parts/data/known.js";
+import { dimensions, nameOf, titleOf } from "../parts/data/known.js";
 import { place } from "../parts/place.js";
 import { change, mayChange } from "../parts/data/session.js";
 
@@ -32,7 +32,7 @@ export function Rules({ rules, receivers, done }) {
     <table id="rules">
       <thead><tr><th scope="col">Rule</th><th scope="col">Customer</th><th scope="col">Finds</th><th scope="col">Severity</th><th scope="col">Notifies</th><th scope="col">Changed by</th><th scope="col">Actions</th></tr></thead>
       <tbody>${rules.map((one) => html`<tr key=${one.id}>
-        <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, titleOf)}</td><td>${one.rule.severity}</td>
+        <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, nameOf)}</td><td>${one.rule.severity}</td>
         <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
         <td>${mayChange() && html`<button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
@@ -154,5 +154,5 @@ function triedIncident(one) {
   const worst = event.slices[0];
   const lasted = one.closed_ms ? `lasted ${durationText(one.closed_ms - one.opened_ms)}` : "still open";
   const more = event.slices.length + event.further_slices - 1;
-  return `${momentText(one.opened_ms, place.value.tz)}, ${lasted}: ${figureText(event.metric, worst.value)} in ${sliceText(worst.slice, allOf(event.metric), titleOf)}${more ? ` and ${more} more` : ""}`;
+  return `${momentText(one.opened_ms, place.value.tz)}, ${lasted}: ${figureText(event.metric, worst.value)} in ${sliceText(worst.slice, allOf(event.metric), nameOf)}${more ? ` and ${more} more` : ""}`;
 }

@@ -18,7 +18,7 @@ import { Controls, narrowTo } from "../parts/narrowing/controls.js";
 import { BreakdownSelect } from "../parts/narrowing/dimension_select.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
-import { capital, metricOf, metrics, titleOf } from "../parts/data/known.js";
+import { capital, metricOf, metrics, nameOf } from "../parts/data/known.js";
 import { go, Link, place } from "../parts/place.js";
 import { classOf } from "../parts/notable/thresholds.js";
 import { MetricName } from "../parts/glossary.js";
@@ -45,12 +45,12 @@ export default function Explore() {
       <${Export} ...${exportOf({ metric, as, by, second, compare, table: tableOf(more, metricOf(metric)) })} />
     </div>
     <section aria-labelledby="explore-title">
-      <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}${second && ` and ${titleOf(second)}`}`}</h2>
+      <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${nameOf(by)}${second && ` and ${nameOf(second)}`}`}</h2>
       <${Overall} found=${overall} metric=${metric} />
       <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
-      ${as === "line" && second && html`<p class="note">The lines are by ${titleOf(by)} alone; the table below has both.</p>`}
+      ${as === "line" && second && html`<p class="note">The lines are by ${nameOf(by)} alone; the table below has both.</p>`}
       ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} />`}
       ${as === "distribution" && html`<${Distribution} metric=${metric} compare=${compare} />`}
       ${as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}

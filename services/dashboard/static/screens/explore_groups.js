@@ -9,7 +9,7 @@ import { isShown, viewsMin } from "../core/figures.js";
 import { moreRows, rowsOf, tableOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
-import { capital, metricOf, titleOf } from "../parts/data/known.js";
+import { capital, metricOf, nameOf, titleOf } from "../parts/data/known.js";
 import { html } from "../parts/html.js";
 import { narrowTo } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
@@ -39,7 +39,7 @@ export function Groups({ metric, by, compare }) {
   };
   return html`<div class="controls" role="group" aria-label="Which groups are listed"><${ViewsMin} /></div>
   <${Answered} of=${found} height=${320} draw=${(/** @type {any} */ data) => html`
-    <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(titleOf).join(" and ")}`}>
+    <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(nameOf).join(" and ")}`}>
       <table id="groups">
         <thead><tr>
           ${data.by.map((/** @type {string} */ name) => html`<th scope="col" class="text">${titleOf(name)}</th>`)}

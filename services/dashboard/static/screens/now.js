@@ -17,7 +17,7 @@ import { Freshness } from "../parts/narrowing/freshness.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/notable/incidents.js";
-import { metricOf, seen, titleOf } from "../parts/data/known.js";
+import { metricOf, nameOf, seen, titleOf } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { WorldMap } from "../parts/drawing/map.js";
 import { go, Link, place } from "../parts/place.js";
@@ -200,9 +200,9 @@ function Slices({ picture }) {
 function Slice({ name, values, of, isWhole }) {
   const most = Math.max(1, ...values.map((one) => one.viewers_now));
   return html`<article class="card" id=${`slice-${name}`}>
-    <h3>By ${titleOf(name)}${isWhole && " · of all viewers"}</h3>
+    <h3>By ${nameOf(name)}${isWhole && " · of all viewers"}</h3>
     ${name === "country" && html`<${WorldMap} values=${values} isWarm=${isWarm} />`}
-    <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${titleOf(name)}`}>
+    <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${nameOf(name)}`}>
       <table>
         <thead><tr><th scope="col">${titleOf(name)}</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Failures</th></tr></thead>
         <tbody>${values.filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
