@@ -238,7 +238,7 @@ def _tables(question: Question, read: Read) -> dict[str, pa.Table]:
     beside = {"hot": read.hot.rows, "removed": removed, "owned": read.hot.owned, "moved": read.hot.moved}
     tables = {name: table for name, table in beside.items() if table is not None}
     if question.pinned is not None:
-        tables["pinned"] = _pinned(question.pinned)
+        tables["pinned"] = pinned_table(question.pinned)
     return tables
 
 
@@ -252,7 +252,8 @@ def _scans(read: Read, files: Sequence[File]) -> list[Scan]:
     )
 
 
-def _pinned(keys: tuple[tuple[str | None, ...], ...]) -> pa.Table:
+def pinned_table(keys: tuple[tuple[str | None, ...], ...]) -> pa.Table:
+    """The groups that a question lists at any rank, as table `pinned` of its statement."""
     count = len(keys[0]) if keys else 2
     columns = {f"d{number}": pa.array([key[number] for key in keys], pa.string()) for number in range(count)}
     ranks = [UNKNOWN_RANK if count == 1 and key[0] is None else place for place, key in enumerate(keys, start=1)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from services.query.answering import pinned_table
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Span
 from services.query.core.question import Question
@@ -45,7 +46,8 @@ def in_memory(one: Question, views: list[View], asked: Statement) -> tuple[State
     """A statement over relation `hot` alone."""
     laid = relation(one, scans=[], has_hot_rows=True)
     sql = f"WITH views AS ({laid.sql}) SELECT * FROM ({asked.sql})"
-    return Statement(sql, asked.parameters, asked.columns), {"hot": hot_rows(one, views)}
+    pinned = {} if one.pinned is None else {"pinned": pinned_table(one.pinned)}
+    return Statement(sql, asked.parameters, asked.columns), {"hot": hot_rows(one, views)} | pinned
 
 
 class ViewsInMemory:

@@ -12,7 +12,7 @@ from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.dashboard.door import METRICS_TOKEN
 from tests.unit.query.export_desk import WITHIN, desk, own, some_views
-from tests.unit.query.recounting import DAY_MS, T0_MS, counts_at
+from tests.unit.query.recounting import DAY_MS, FIGURES, T0_MS, counts_at
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +72,16 @@ async def test_a_file_has_what_its_figures_are_compared_with_beside_them(
 ) -> None:
     of, parameters, key = case
     middle, length = T0_MS + 2 * DAY_MS, 3 * DAY_MS
-    given = {"from": str(middle), "to": str(middle + length), "metrics": "playback_failures", "compare": "previous"}
+    given = {"from": str(middle), "to": str(middle + length), "metrics": "started", "compare": "previous"}
     table = await exported(engine, views, tmp_path, of, given | parameters)
-    own_columns = ["playback_failures", "playback_failures_n", "playback_failures_before", "playback_failures_before_n"]
+    own_columns = ["started", "started_n", "started_before", "started_before_n"]
     assert table.column_names == [*key, "views", *own_columns]
     for begin, suffix in ((middle, ""), (middle - length, "_before")):
         within = [view for view in own(views) if begin <= counts_at(view) < begin + length]
-        failed = sum(view.playback_failed for view in within)
-        assert 0 < failed < len(within)
-        found = (f"playback_failures{suffix}", f"playback_failures{suffix}_n")
-        assert [sum(value or 0 for value in table[name].to_pylist()) for name in found] == [failed, len(within)]
+        started = FIGURES["started"](within)
+        assert started > 0
+        found = (f"started{suffix}", f"started{suffix}_n")
+        assert [sum(value or 0 for value in table[name].to_pylist()) for name in found] == [started, len(within)]
 
 
 async def test_a_breakdown_as_a_file_has_the_order_and_the_least_views_of_its_question(

@@ -20,6 +20,7 @@ export function exportOf({ metric, as, by, second, compare, table }) {
   const asked = { metrics: metric, compare };
   const field = distributedBy(metric);
   if (as === "line" || (as === "multiples" && by)) {
+    /** @type {Record<string, string | number>} */
     const lines = by ? { by, limit: as === "line" ? LINES_MAX : MULTIPLES_MAX } : {};
     return { of: "timeseries", params: { ...asked, ...lines }, what: by ? "every line of the chart" : "the line of the chart" };
   }
