@@ -31,7 +31,7 @@ def terms(markdown: str) -> list[dict[str, str]]:
     for line in lines:
         if not line.startswith("|"):
             break
-        cells = [_plain(cell) for cell in line.strip("|").split(" | ")]
+        cells = [plain(cell) for cell in line.strip("|").split(" | ")]
         found.append(dict(zip(_COLUMNS, cells, strict=True)))
     # What the table says beside a name is for readers of the table.
     return [one | {"name": one["name"].split(":")[0]} for one in found]
@@ -43,7 +43,8 @@ def module() -> str:
     return _TEXT.replace("{terms}", found)
 
 
-def _plain(cell: str) -> str:
+def plain(cell: str) -> str:
+    """Markdown of one line without its links and marks."""
     return _LINK.sub(r"\1", cell).replace("`", "").replace("**", "").strip()
 
 

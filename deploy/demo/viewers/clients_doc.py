@@ -1,7 +1,8 @@
-"""The lines to paste of docs/clients.md and docs/recordings.md: the demo prints them, the browser test runs them."""
+"""The lines to paste of docs/clients.md and docs/recordings.md: for the demo, the page, and the browser test, which runs them."""
 
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,15 +14,29 @@ RECORDINGS_DOC: Final = ROOT / "docs" / "recordings.md"
 COLLECTOR_NAME: Final = "collect.example.com"
 
 
-def lines_to_paste(client: str, language: str = "js", document: Path = CLIENTS_DOC) -> str:
+@dataclass(frozen=True)
+class Pasted:
+    """A block of a document: the heading above it, its lines, and the rest of its section."""
+
+    heading: str
+    text: str
+    after: str
+
+
+def block_to_paste(client: str, language: str = "js", document: Path = CLIENTS_DOC) -> Pasted:
     """The first block of `language` under the heading that begins with `client`; `LookupError` without such a block."""
     sections = re.split(r"^## ", document.read_text(), flags=re.MULTILINE)
     for section in sections:
         if section.startswith(client):
             block = re.search(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
             if block is not None:
-                return block[1]
+                return Pasted(section.partition("\n")[0], block[1], section[block.end() :])
     raise LookupError(f"{document.name} has no {language} lines for {client}")
+
+
+def lines_to_paste(client: str, language: str = "js", document: Path = CLIENTS_DOC) -> str:
+    """The lines of that block."""
+    return block_to_paste(client, language, document).text
 
 
 def aimed_at(lines: str, host: str) -> str:

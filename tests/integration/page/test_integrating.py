@@ -8,6 +8,8 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
+from deploy.client_lines import CLIENTS
+from deploy.demo.viewers.clients_doc import aimed_at, lines_to_paste
 from deploy.local.ports import free_port
 from tests.integration.collector.collecting import Collector
 from tests.integration.page import page_settings
@@ -32,23 +34,33 @@ def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Loo
     expect(owner.locator("main")).to_contain_text("No write key was made", timeout=SOON_MS)
     owner.get_by_role("button", name="Make a key").click()
     expect(owner.get_by_role("button", name="Make a key")).to_have_count(0, timeout=SOON_MS)
+    # The next step has the focus.
+    copy = owner.get_by_role("button", name="Copy", exact=True)
+    expect(copy).to_be_focused()
     with psycopg.connect(dsn) as connection:
         row = connection.execute(
             "SELECT key FROM collector.keys WHERE customer_id = %s AND name LIKE 'Made%%'", (environment,)
         )
         (key,) = row.fetchone() or ("",)
-    expect(owner.locator("#snippet")).to_contain_text(f"https://127.0.0.1:{port}/cmcd/{key}'")
+    # Whole blocks of the document, with the address and the key of this collector.
+    for client in CLIENTS:
+        owner.locator("#player").select_option(client.name)
+        host = f"localhost:{port}" if client.name.startswith("mux") else f"127.0.0.1:{port}"
+        block = aimed_at(lines_to_paste(client.heading, client.language), host)
+        expect(owner.locator("#snippet")).to_have_text(block.replace("acme", key), use_inner_text=True)
+    owner.locator("#player").select_option("hls.js")
+    expect(owner.locator("#snippet")).to_contain_text("hls.on(Hls.Events.ERROR")
     expect(owner.locator("main")).not_to_contain_text("No write key was made")
-    # The next step has the focus: a key copies the lines.
+    # A key copies the lines.
     owner.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    expect(owner.get_by_role("button", name="Copy", exact=True)).to_be_focused()
-    owner.keyboard.press("Enter")
+    copy.press("Enter")
     expect(owner.get_by_role("button", name="Copied")).to_be_visible()
     lines = owner.evaluate("navigator.clipboard.readText()")
-    (address,) = re.findall(r"https://([^']+)", lines)
+    assert lines == aimed_at(lines_to_paste("hls.js"), f"127.0.0.1:{port}").replace("acme", key).rstrip("\n")
+    (address,) = re.findall(r"url: '([^']+)'", lines)
     with Collector(looked.installation.broker.bootstrap, tmp_path, port, customers_dsn=dsn):
         body = CMCD_RECORD.encode()
-        request = urllib.request.Request(f"http://{address}", body, {"Content-Type": "application/cmcd"})
+        request = urllib.request.Request(address, body, {"Content-Type": "application/cmcd"})
         with urllib.request.urlopen(request, timeout=60) as answer:
             assert answer.status < 300
     expect(owner.locator("#verdict")).to_contain_text("Beacons arrive", timeout=SOON_MS)

@@ -1,53 +1,5 @@
 // @ts-check
-// Beacons that arrive: lines to paste into a player, what is missing for which figure, and what a rejection means. Pure.
-
-/** Parts of docs/clients.md, whose lines a test runs in real players. `COLLECTOR` and `KEY` stand for one's own. @type {Record<string, {title: string, text: string}>} */
-export const SNIPPETS = {
-  "mux-embed": {
-    title: "mux-embed",
-    text: `mux.monitor('#my-player', {
-  beaconCollectionDomain: 'COLLECTOR',
-  hlsjs: hls,
-  Hls,
-  data: { env_key: 'KEY', player_name: 'My player', video_id: 'my-video' },
-});`,
-  },
-  "mux-player": {
-    title: "Mux Player",
-    text: `<mux-player
-  src="https://media.example.com/my-video/master.m3u8"
-  env-key="KEY"
-  beacon-collection-domain="COLLECTOR"
-  metadata-video-id="my-video"
-  metadata-player-name="My player"
-></mux-player>`,
-  },
-  "hls.js": {
-    title: "hls.js 1.7",
-    text: `const hls = new Hls({
-  cmcd: {
-    version: 2,
-    contentId: 'my-video',
-    eventTargets: [{ url: 'https://COLLECTOR/cmcd/KEY', events: ['ps', 'e', 't', 'bc', 'rr', 'ce'] }],
-    reporterCallback: (reporter) => (tell = reporter.recordCustomEvent),
-  },
-});`,
-  },
-  shaka: {
-    title: "Shaka Player 5.2",
-    text: `player.configure({
-  cmcd: {
-    enabled: true,
-    version: 2,
-    contentId: 'my-video',
-    eventTargets: [{ enabled: true, url: 'https://COLLECTOR/cmcd/KEY', events: ['ps', 'e', 't', 'bc', 'rr'] }],
-  },
-});`,
-  },
-};
-
-/** @param {string} name @param {string} collector @param {string} key */
-export const snippetOf = (name, collector, key) => (SNIPPETS[name] ?? SNIPPETS["mux-embed"]).text.replaceAll("COLLECTOR", collector).replaceAll("KEY", key);
+// Beacons that arrive: what is missing for which figure, and what a rejection means. Pure.
 
 /** Fields of views, and what is lost without each. */
 export const NEEDED = [

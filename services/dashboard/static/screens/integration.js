@@ -3,7 +3,9 @@
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { adviceOf, missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../core/arrivals.js";
+import { adviceOf, missingOf, NEEDED, verdictOf } from "../core/arrivals.js";
+import { collectorOf, linesFor } from "../core/pasting.js";
+import { CLIENTS } from "../core/words/client_lines.js";
 import { ageText, countText, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -106,25 +108,25 @@ function Paste({ customer }) {
   const address = `/v1/keys?${new URLSearchParams({ customer, limit: "500" })}`;
   const version = useSignal(0);
   const found = useFetched(address, () => address, 0, version.value);
-  const isCopied = useSignal(false);
+  const copied = useSignal("");
   const keys = (found.data?.keys ?? []).filter((/** @type {any} */ one) => one.revoked_ms === null && (one.expires_ms ?? Infinity) > Date.now());
   const key = keys.find((/** @type {any} */ one) => one.key === more.key)?.key ?? keys[0]?.key ?? customer;
-  const collector = more.collector || `${location.hostname}:8080`;
-  const player = SNIPPETS[more.player ?? ""] ? more.player : "mux-embed";
-  const text = snippetOf(player, collector, key);
+  const typed = more.collector || `${location.hostname}:8080`;
+  const collector = collectorOf(typed, location);
+  const player = CLIENTS.find((one) => one.name === more.player) ?? CLIENTS[0];
+  const text = collector ? linesFor(player, collector, key) : "";
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => go({ more: { [name]: event.target.value.trim() } }, { replace: true });
   const made = useSignal("");
   const copying = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const make = async () => {
     made.value = (await change("POST", "/v1/keys", { customer, name: "Made on Integration" })).key;
-    // What was copied is no longer what is shown. The button that was pressed goes: the next step has the focus then.
-    isCopied.value = false;
+    // The button that was pressed goes: the next step has the focus then.
     copying.current?.focus();
   };
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      isCopied.value = true;
+      copied.value = text;
     } catch {
       // Without a secure context: the lines can be marked.
     }
@@ -132,16 +134,23 @@ function Paste({ customer }) {
   return html`<section aria-labelledby="paste-title">
     <div class="section-head"><h2 id="paste-title">Lines for your player</h2></div>
     <div class="controls">
-      <label class="pick">Player <select id="player" value=${player} onChange=${set("player")}>${Object.entries(SNIPPETS).map(([name, { title }]) => html`<option value=${name}>${title}</option>`)}</select></label>
-      <label class="pick">Collector <${Field} id="collector" value=${collector} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
+      <label class="pick">Player <select id="player" value=${player.name} onChange=${set("player")}>${CLIENTS.map(({ name, title }) => html`<option value=${name}>${title}</option>`)}</select></label>
+      <label class="pick">Collector <${Field} id="collector" value=${typed} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
       ${keys.length > 1 && html`<label class="pick">Write key <select id="key" value=${key} onChange=${set("key")}>${keys.map((/** @type {any} */ one) => html`<option value=${one.key}>${one.name || one.key}</option>`)}</select></label>`}
-      <button type="button" ref=${copying} onClick=${copy}>${isCopied.value ? "Copied" : "Copy"}</button>
+      <button type="button" ref=${copying} disabled=${!text} onClick=${copy}>${text && copied.value === text ? "Copied" : "Copy"}</button>
     </div>
-    <pre class="code" id="snippet" tabindex="0"><code>${text}</code></pre>
+    ${text ? html`<pre class="code" id="snippet" tabindex="0"><code>${text}</code></pre>` : html`<p class="notice" id="no-collector" role="status">${typed} is no address of a collector: write a name or an IP address, and a port if it has one.</p>`}
+    ${player.note && html`<p class="note" id="snippet-note">${player.note}</p>`}
     ${found.data && !keys.length && may("manage") && html`<p><${Act} title="Make a key" act=${make} done=${() => { version.value += 1; }} /></p>`}
     ${made.value && html`<p class="note" role="status">The key <code>${made.value}</code> is made and stands in the lines. Collectors take it within 5 s.</p>`}
-    <p class="note">${keys.length ? "" : "No write key was made: the customer's own id is one where it is not switched off. "}All other clients are in docs/clients.md. <${Link} to=${{ screen: "settings", more: { part: "environments", of: customer } }}>Write keys<//></p>
+    <p class="note">${keys.length ? "" : "No write key was made: the customer's own id is one where it is not switched off. "}Put the host of your videos in place of <code>media.example.com</code>, and your own element in place of <code>#my-player</code>. <${Link} to=${{ screen: "settings", more: { part: "environments", of: customer } }}>Write keys<//></p>
+    ${collector && html`<${OtherPrograms} at=${`${collector.scheme}://${collector.host}`} writeKey=${key} />`}
   </section>`;
+}
+
+/** Addresses for what is none of the clients above. @param {{at: string, writeKey: string}} props */
+function OtherPrograms({ at, writeKey }) {
+  return html`<p class="note" id="other-programs">Any other player with CMCD version 2 sends its events to <code>${at}/cmcd/${writeKey}</code>. Any other program posts beacons as JSON to <code>${at}/v1/beacons?key=${writeKey}</code>, whose <a href=${`${at}/v1/beacons/schema.json`}>schema</a> the collector has.</p>`;
 }
 
 /** What finished views of the last hour do not say. */

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
+import { missingOf, NEEDED, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
@@ -16,6 +16,8 @@ import { termOf } from "../../../../services/dashboard/static/core/words/glossar
 import { joined, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
+import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
+import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
@@ -319,10 +321,41 @@ test("a checker says what arrives, and what views do not have", () => {
   assert.equal(missingOf([]).length, NEEDED.length);
 });
 
-test("the lines to paste have one's own collector and key", () => {
-  for (const name of Object.keys(SNIPPETS)) {
-    const text = snippetOf(name, "c.example:8080", "k-1");
-    assert.ok(text.includes("c.example:8080") && text.includes("k-1") && !/COLLECTOR|KEY/.test(text), name);
+test("the lines to paste have one's own collector and key, whatever these are made of", () => {
+  const own = { scheme: "https", host: "acme.collect.example.com:8443" };
+  for (const client of CLIENTS) {
+    const text = linesFor(client, own, "acme-2");
+    assert.ok(text.includes(own.host) && text.includes("acme-2"), client.name);
+    const document = text.replaceAll(own.host, "collect.example.com").replaceAll("acme-2", "acme");
+    assert.equal(document, client.text, client.name);
+  }
+});
+
+test("lines call a collector by http where it has no TLS: on this machine, beside a page without, or where http is typed", () => {
+  const safe = { protocol: "https:", hostname: "playhead.example" };
+  const plain = { protocol: "http:", hostname: "10.0.0.5" };
+  const cases = [
+    ["127.0.0.1:8080", safe, "http"],
+    ["localhost:8080", safe, "http"],
+    ["[::1]:8080", safe, "http"],
+    ["10.0.0.5:8080", plain, "http"],
+    ["collect.example.org", plain, "https"],
+    ["playhead.example:8080", safe, "https"],
+    ["http://collect.internal", safe, "http"],
+    ["https://localhost", plain, "https"],
+    ["localhost.example.org", safe, "https"],
+  ];
+  for (const [text, page, scheme] of cases) assert.equal(collectorOf(text, page)?.scheme, scheme, text);
+  const lines = (name, host) => linesFor(CLIENTS.find((one) => one.name === name), collectorOf(host, safe), "k-1");
+  assert.ok(lines("hls.js", "127.0.0.1:8080").includes("'http://127.0.0.1:8080/cmcd/k-1'"));
+  // The SDKs of Mux know http at localhost alone.
+  assert.ok(lines("mux-embed", "127.0.0.1:8080").includes("beaconCollectionDomain: 'localhost:8080'"));
+  assert.ok(lines("mux-embed", "127.0.0.10:8080").includes("'127.0.0.10:8080'"));
+});
+
+test("nothing but an address gets into lines that somebody pastes", () => {
+  for (const text of ["", "x'});alert(1)//", "a b", "//evil.example", "javascript:alert(1)", "c.example/path", "c.example:8080'", "user@c.example", "<b>", "c.example:"]) {
+    assert.equal(collectorOf(text, { protocol: "https:", hostname: "x" }), null, text);
   }
 });
 
