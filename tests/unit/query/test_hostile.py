@@ -36,7 +36,7 @@ ASKED = {
     "/v1/breakdown": "by=country,custom.plan",
     "/v1/distribution": "of=startup_ms",
     "/v1/suspects": "metric=playback_failure_fraction",
-    "/v1/errors": f"since={T0_MS}",
+    "/v1/errors": f"since={T0_MS}&order_by=change",
     "/v1/views": "columns=country,custom.plan&order_by=score_view&format=csv",
     "/v1/titles": "order_by=rebuffer_fraction&compare=previous",
     "/v1/titles/none": "bucket=hour",

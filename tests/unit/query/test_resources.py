@@ -1,12 +1,8 @@
-"""Searches, errors and titles over generated views: what DuckDB answers is what a recount in Python says."""
+"""Searches and titles over generated views: what DuckDB answers is what a recount in Python says."""
 
 import asyncio
 import base64
 import json
-import random
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,53 +13,15 @@ from services.query.core.answer import Breakdown
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
-from services.query.core.resources import errors, search, title, titles
-from services.query.core.resources.errors import AskedErrors, ErrorList
+from services.query.core.resources import search, title, titles
 from services.query.core.resources.search import AskedViews, ViewList
 from services.query.core.resources.title import AskedTitle
 from services.query.core.resources.titles import AskedTitles, TitleList
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
+from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
 from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, counts_at
-
-NOW_MS = T0_MS + 6 * DAY_MS
-WITHIN = {"from": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
-CODES = (None, None, "404", "net", "decode")
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    made = Engine(Path(tmp_path_factory.mktemp("engine")), threads=1, memory_bytes_max=1 << 30, questions_max=1)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def views() -> list[View]:
-    chance = random.Random(11)
-    return [
-        a_view(
-            chance,
-            f"view-{number}",
-            error_code=(code := chance.choice(CODES)),
-            error_message=chance.choice([None, f"{code} happened", "again"]) if code else None,
-            video_id=chance.choice([None, "final", "final", "news"]),
-            video_title=chance.choice(["The Final", "Evening News", None]),
-            video_duration_ms=600_000,
-            max_playhead_ms=chance.randrange(700_000),
-            playback_ranges=chance.choice([[], [[0, 60_000]], [[0, 300_000], [120_000, 240_000]]]),
-        )
-        for number in range(200)
-    ]
-
-
-def viewer(view: View) -> str | None:
-    return view.viewer_user_id if view.viewer_user_id is not None else view.viewer_id
-
-
-def counted(views: list[View]) -> list[View]:
-    return [one for one in views if not one.deleted and T0_MS - DAY_MS <= counts_at(one) < T0_MS + 6 * DAY_MS]
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, counts_at
 
 
 def found(engine: Engine, views: list[View], **given: str) -> ViewList:
@@ -216,44 +174,6 @@ def test_a_page_goes_on_behind_a_number_that_is_larger_than_any_time(engine: Eng
     assert len(behind.views) == 2
 
 
-def list_of_errors(engine: Engine, views: list[View], **given: str) -> ErrorList:
-    parameters = list((WITHIN | given).items())
-    asked = errors.understood(parsed(AskedErrors, parameters), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
-    rows, about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: errors.asked_of(asked)))
-    return errors.answer(asked, rows, about)
-
-
-@pytest.mark.parametrize("since", [None, T0_MS + 2 * DAY_MS])
-def test_errors_are_counted_with_texts_places_and_samples(engine: Engine, views: list[View], since: int | None) -> None:
-    answer = list_of_errors(engine, views, **({"since": str(since)} if since else {}))
-
-    kept = counted(views)
-    codes = Counter(view.error_code for view in kept if view.error_code)
-    assert (answer.n, answer.with_error, answer.codes) == (len(kept), codes.total(), 3)
-    assert {one.code: one.views for one in answer.errors} == codes
-    for one in answer.errors:
-        own = [view for view in kept if view.error_code == one.code]
-        times = [counts_at(view) for view in own]
-        assert one.share.value == len(own) / len(kept)
-        assert one.viewers == len({viewer(view) for view in own} - {None})
-        assert one.failed == sum(view.playback_failed or view.startup_failed for view in own)
-        assert (one.first_ms, one.last_ms) == (min(times), max(times))
-        assert {text.value: text.views for text in one.texts} == Counter(
-            view.error_message for view in own if view.error_message
-        )
-        assert {place.value: place.views for place in one.by["player_version"]} == Counter(
-            view.player_version for view in own
-        )
-        newest = sorted(own, key=lambda view: (-counts_at(view), view.customer_id, view.view_id))[:5]
-        assert [sample.view_id for sample in one.samples] == [view.view_id for view in newest]
-        if since is not None:
-            earlier = [view for view in own if counts_at(view) < since]
-            before = [view for view in kept if counts_at(view) < since]
-            assert one.is_new == (not earlier)
-            assert one.before is not None
-            assert (one.before.value, one.before.n) == (len(earlier) / len(before), len(before))
-
-
 def list_of_titles(engine: Engine, views: list[View], **given: str) -> TitleList:
     reader = ViewsInMemory(engine, views)
     asked = titles.understood(
@@ -301,17 +221,6 @@ def test_pages_of_titles_are_the_whole_list_in_its_order(
     assert first.other is not None
     assert first.other.n == sum(one.n for page in later for one in page.titles)
     assert all(page.other is page.unknown is None for page in later)
-
-
-def test_pages_of_errors_are_the_whole_list_and_know_all_views(engine: Engine, views: list[View]) -> None:
-    whole = list_of_errors(engine, views)
-    pages = [list_of_errors(engine, views, limit="1")]
-    while (cursor := pages[-1].next) is not None:
-        pages.append(list_of_errors(engine, views, limit="1", cursor=cursor))
-
-    assert whole.next is None
-    assert [one for page in pages for one in page.errors] == whole.errors
-    assert {(page.n, page.with_error, page.codes) for page in pages} == {(whole.n, whole.with_error, 3)}
 
 
 def test_a_cursor_of_another_list_is_refused(engine: Engine, views: list[View]) -> None:

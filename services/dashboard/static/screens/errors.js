@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
-import { localText, momentText, msOf } from "../core/place/ranges.js";
+import { COMPARED, localText, momentText, msOf, rangeText } from "../core/place/ranges.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
@@ -12,11 +12,19 @@ import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
+import { SortHead } from "../parts/sorting.js";
+
+/** What the list can be sorted by; `change` where something is held against what was. */
+const SORTS = ["views", "change", "first_seen", "last_seen"];
 
 export default function Errors() {
   const { more, tz } = place.value;
   const since = more.since ?? "";
-  const params = { since, limit: 100 };
+  const compare = !since && more.compare === "previous" ? "previous" : "";
+  const isHeld = Boolean(since || compare);
+  const by = SORTS.includes(more.sort ?? "") && (more.sort !== "change" || isHeld) ? more.sort : "views";
+  const order = more.order === "ascending" ? "ascending" : "descending";
+  const params = { since, compare, order_by: by, order, limit: 100 };
   const found = useQuestion("/v1/errors", place.value, params, 30_000);
   const at_ms = msOf(since, tz);
   return html`
@@ -26,35 +34,40 @@ export default function Errors() {
         <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
       <span class="note">the moment of a release, for example; within the range</span>
-      ${since && html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>`}
+      ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<label class="pick">Compare
+        <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}><option value="">with nothing</option><option value="previous">${COMPARED.previous.title}</option></select></label>`}
     </div>
     <section aria-labelledby="errors-title">
       <h2 id="errors-title">Errors</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
-        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${params} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} since=${since} />`} />`} />
+        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${params} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} isHeld=${isHeld} sort=${{ by, isAscending: order === "ascending" }} />`} />`} />
     </section>`;
 }
 
-/** @param {{pages: any[], since: string}} props */
-function Table({ pages, since }) {
+/** @param {{pages: any[], isHeld: boolean, sort: import("../parts/sorting.js").Sort}} props - `isHeld`: against what was before. */
+function Table({ pages, isHeld, sort }) {
   const data = pages[0];
   if (!data.errors.length) return html`<p class="empty">No view with an error among ${countText(data.n)} views of this range.</p>`;
+  const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ { by, isAscending }) => go({ more: { sort: by === "views" ? "" : by, order: isAscending ? "ascending" : "" } });
+  const head = (/** @type {string} */ name, /** @type {string} */ title) => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy} />`;
+  // Views that finish between two pages may move a code to a later one.
+  const errors = [...new Map(pages.flatMap((page) => page.errors).map((/** @type {any} */ one) => [one.code, one])).values()];
   return html`
-    <p class="note">${countText(data.with_error)} of ${countText(data.n)} views had an error, of ${countText(data.codes)} codes.</p>
+    <p class="note">${countText(data.with_error)} of ${countText(data.n)} views had an error, of ${countText(data.codes)} codes.${data.compared && html` <span id="compared">Before: ${rangeText(data.compared, place.value.tz)}</span>`}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Errors by code">
       <table id="errors">
         <thead><tr>
-          <th scope="col">Code</th><th scope="col">Views</th><th scope="col">Share of views</th>
-          ${since && html`<th scope="col">Before</th><th scope="col">Since</th><th scope="col">Change</th>`}
-          <th scope="col">Viewers</th><th scope="col">Failed</th><th scope="col">First seen</th><th scope="col">Last seen</th><th scope="col">Where</th>
+          <th scope="col">Code</th>${head("views", "Views")}<th scope="col">Share of views</th>
+          ${isHeld && html`<th scope="col">Before</th><th scope="col">${data.compared ? "This range" : "Since"}</th>${head("change", "Change")}`}
+          <th scope="col">Viewers</th><th scope="col">Failed</th>${head("first_seen", "First seen")}${head("last_seen", "Last seen")}<th scope="col">Where</th>
         </tr></thead>
-        <tbody>${pages.flatMap((page) => page.errors).map((/** @type {any} */ one) => html`<${Row} key=${one.code} one=${one} since=${since} />`)}</tbody>
+        <tbody>${errors.map((one) => html`<${Row} key=${one.code} one=${one} isHeld=${isHeld} />`)}</tbody>
       </table>
     </div>`;
 }
 
-/** @param {{one: any, since: string}} props */
-function Row({ one, since }) {
+/** @param {{one: any, isHeld: boolean}} props */
+function Row({ one, isHeld }) {
   const { tz, filters } = place.value;
   const isOpen = useSignal(false);
   const word = isOpen.value ? "Hide" : "Show";
@@ -64,14 +77,14 @@ function Row({ one, since }) {
       <span class="texts">${one.texts.map((/** @type {any} */ text) => text.value).join(" · ")}</span></th>
     <td>${countText(one.views)}</td>
     <td>${shareText(one.share.value)} <span class="note">n ${countText(one.share.n)}</span></td>
-    ${since && html`<td>${shareText(one.before?.value)} <span class="note">n ${countText(one.before?.n)}</span></td>
+    ${isHeld && html`<td>${shareText(one.before?.value)} <span class="note">n ${countText(one.before?.n)}</span></td>
       <td>${shareText(one.after?.value)} <span class="note">n ${countText(one.after?.n)}</span></td>
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
     <td>${one.viewers ? countText(one.viewers) : NONE}</td><td>${countText(one.failed)}</td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
     <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`${word} where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${word}</button></td>
   </tr>
-  ${isOpen.value && html`<tr class="where"><td colspan=${since ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
+  ${isOpen.value && html`<tr class="where"><td colspan=${isHeld ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
 }
 
 /** Where a code occurs, and views that had it. @param {{one: any}} props */

@@ -1,14 +1,15 @@
-"""Errors: the codes of a range, each with its texts, its share of views, where it occurs, and whether it is new since a moment."""
+"""Errors: the codes of a range, each with its texts, its share of views, where it occurs, and whether it is new or rose."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from services.accounts.core.pages import MEANT
 from services.query.core import cursors
-from services.query.core.answer import About, Figure
+from services.query.core.answer import About, Figure, Span, span
+from services.query.core.calendar import Range
 from services.query.core.customers import Admit
 from services.query.core.dimensions import DIMENSIONS
 from services.query.core.metrics import METRICS, VIEWER
@@ -25,8 +26,15 @@ _TOP: Final = 5
 _BY: Final = ("video_title", "player_version", "player_name", "device", "cdn")
 _FIELDS: Final = ("view_id", "day", "error_code", "error_message", "playback_failed", "startup_failed", *TIME_FIELDS)
 
-#: Of the last code of a page: its views, and the code.
-_PLACE: Final = (int, str)
+OrderBy = Literal["views", "change", "first_seen", "last_seen"]
+#: By what codes are ordered, of each code's counts.
+_ORDERS: Final[dict[OrderBy, str]] = {
+    "views": "views",
+    "change": "coalesce(later / nullif((SELECT later_n FROM totals), 0), 0)"
+    " - coalesce(earlier / nullif((SELECT earlier_n FROM totals), 0), 0)",
+    "first_seen": "first_ms",
+    "last_seen": "last_ms",
+}
 
 Row = Mapping[str, Any]
 
@@ -44,7 +52,15 @@ class AskedErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     since: Annotated[str, msgspec.Meta(description="a moment within the range, as of a release: what is new since")] = (
         ""
     )
-    limit: Annotated[int, msgspec.Meta(ge=1, le=ERRORS_MAX, description="codes, those with the most views")] = 50
+    compare: Annotated[
+        Literal["", "previous"],
+        msgspec.Meta(description="`previous`: what is new beside the range before; not with `since`"),
+    ] = ""
+    order_by: Annotated[
+        OrderBy, msgspec.Meta(description="`change`: by how much the share of views rose, with `since` or `compare`")
+    ] = "views"
+    order: Literal["descending", "ascending"] = "descending"
+    limit: Annotated[int, msgspec.Meta(ge=1, le=ERRORS_MAX, description="codes, the first ones in this order")] = 50
     cursor: Annotated[str, msgspec.Meta(description=MEANT)] = ""
 
 
@@ -80,14 +96,15 @@ class ErrorCode(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The most frequent values of each dimension.
     by: dict[str, list[Occurrence]]
     samples: list[Sample]
-    #: With `since`: whether no view before it had the code, and its share of views before and since.
+    #: With `since`: whether no view before it had the code, and its share of views before and since. With `compare`: the same of
+    #: the range before, and of the range.
     is_new: bool | None = None
     before: Figure | None = None
     after: Figure | None = None
 
 
 class ErrorList(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The codes with the most views. `n` counts all views, `with_error` those with any code, `codes` all codes there are."""
+    """A page of codes. `n` counts all views of the range, `with_error` those with any code, `codes` all codes there are."""
 
     about: About
     n: int
@@ -95,6 +112,8 @@ class ErrorList(msgspec.Struct, frozen=True, omit_defaults=True):
     codes: int
     errors: list[ErrorCode]
     since_ms: int | None = None
+    #: With `compare`: the range before.
+    compared: Span | None = None
     #: The cursor of the next page; absent on the last one.
     next: str | None = None
 
@@ -103,25 +122,39 @@ class ErrorList(msgspec.Struct, frozen=True, omit_defaults=True):
 class ErrorsQuestion:
     """What is asked, checked."""
 
+    #: What is read: the range, and the one that it is compared with.
     question: Question
+    range: Range
     limit: int
-    since_ms: int | None
+    #: What is earlier is before; None: nothing is held against what was.
+    split_ms: int | None
+    compared: Range | None
+    order_by: OrderBy
+    is_ascending: bool
     #: Names the list, so that a cursor of another one is refused.
     name: str
-    #: Of the last code of the page before: its views, and the code.
-    after: tuple[int, str] | None = None
+    #: Of the last code of the page before: by what it is ordered, and the code.
+    after: tuple[float, str] | None = None
 
 
 def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) -> ErrorsQuestion:
     """The question; raises `Wrong`, and what `admit` raises."""
     name, after = cursors.name_of(asked, limit=1), None
     if asked.cursor:
-        within, (views, code) = cursors.opened(asked, name, _PLACE)
-        asked, after = msgspec.structs.replace(asked, **within), (views, code)
+        place = (float if asked.order_by == "change" else int, str)
+        within, (value, code) = cursors.opened(asked, name, place)
+        asked, after = msgspec.structs.replace(asked, **within), (value, code)
     given = selected(asked, admit, now_ms, days_max=days_max)
+    within_range: Range = given["range"]
     since_ms = moment_of("since", asked.since, zone_of(asked.tz)) if asked.since else None
-    if since_ms is not None and not given["range"].from_ms < since_ms < given["range"].to_ms:
+    if since_ms is not None and not within_range.from_ms < since_ms < within_range.to_ms:
         raise wrong("since", "a moment after `from` and before `to`")
+    if since_ms is not None and asked.compare:
+        raise wrong("compare", "either `since` or `compare`")
+    compared = within_range.before() if asked.compare else None
+    split_ms = since_ms if compared is None else within_range.from_ms
+    if asked.order_by == "change" and split_ms is None:
+        raise wrong("order_by", "`change` needs `since` or `compare`")
     question = Question(
         shape="rows",
         metrics=(METRICS["viewers"],),
@@ -129,39 +162,41 @@ def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) 
         fields=_FIELDS,
         **given,
     )
-    return ErrorsQuestion(question, asked.limit, since_ms, name, after)
+    if compared is not None:
+        question = replace(question, range=Range(compared.from_ms, within_range.to_ms))
+    return ErrorsQuestion(
+        question=question,
+        range=within_range,
+        limit=asked.limit,
+        split_ms=split_ms,
+        compared=compared,
+        order_by=asked.order_by,
+        is_ascending=asked.order == "ascending",
+        name=name,
+        after=after,
+    )
 
 
 def asked_of(asked: ErrorsQuestion) -> list[Statement]:
     """The statements: all views; the codes; their texts and values; their samples."""
     condition, parameters = statements.conditions_of(asked.question)
-    since_ms = -1 if asked.since_ms is None else asked.since_ms
+    found, place = _listed(asked, condition)
     values = {"": "error_message"} | {one.name: statements.value_of(asked.question, one) for one in asked.question.by}
     apart = " UNION ALL ".join(
         f"SELECT error_code AS code, '{name}' AS dimension, {value} AS value, count(*) AS views FROM listed GROUP BY ALL"  # noqa: S608
         for name, value in values.items()
     )
-    behind, place = "true", []
-    if asked.after is not None:
-        views, code = asked.after
-        behind, place = "count(*) < ? OR count(*) = ? AND error_code > ?", [views, views, code]
+    counted, earlier, later = _spans(asked)
     # Names and numbers of ours alone.
-    found = f"""
-        WITH found AS (
-            SELECT *, {COUNTED_MS} AS at_ms, {VIEWER} AS viewer FROM views WHERE {condition} AND error_code IS NOT NULL
-        ), codes AS (
-            SELECT error_code AS code FROM found GROUP BY error_code HAVING {behind}
-            ORDER BY count(*) DESC, code LIMIT {asked.limit + 1:d}
-        ), listed AS (SELECT * FROM found WHERE error_code IN (SELECT code FROM codes))
-    """  # noqa: S608
     totals = f"""
-        SELECT count(*), count(error_code), count(DISTINCT error_code), count(*) FILTER ({COUNTED_MS} < {since_ms:d})
-        FROM views WHERE {condition}
+        SELECT count(*) FILTER ({counted}), count(error_code) FILTER ({counted}), count(DISTINCT error_code) FILTER ({counted}),
+               count(*) FILTER ({earlier}), count(*) FILTER ({later})
+        FROM (SELECT error_code, {COUNTED_MS} AS at_ms FROM views WHERE {condition}) AS chosen
     """  # noqa: S608
     codes = f"""{found}
-        SELECT error_code, count(*) AS views, count(DISTINCT viewer), count(*) FILTER (playback_failed OR startup_failed),
-               min(at_ms), max(at_ms), count(*) FILTER (at_ms < {since_ms:d})
-        FROM listed GROUP BY error_code ORDER BY views DESC, error_code
+        SELECT code, views, viewers, failed, first_ms, last_ms, earlier, later, place
+        FROM codes JOIN (SELECT error_code, count(DISTINCT viewer) AS viewers FROM listed GROUP BY error_code) AS known
+        ON code = error_code ORDER BY place {_direction(asked)}, code
     """  # noqa: S608
     tops = f"""{found}
         SELECT * FROM ({apart}) AS apart
@@ -173,8 +208,8 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
         ORDER BY at_ms DESC, customer_id, view_id, day
     """  # noqa: S608
     columns = (
-        ("views", "with_error", "codes", "before"),
-        ("code", "views", "viewers", "failed", "first_ms", "last_ms", "before"),
+        ("views", "with_error", "codes", "earlier", "later"),
+        ("code", "views", "viewers", "failed", "first_ms", "last_ms", "earlier", "later", "place"),
         ("code", "dimension", "value", "views"),
         ("code", "customer_id", "view_id", "day", "at_ms", "viewer"),
     )
@@ -182,26 +217,69 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
     return [Statement(sql, (*parameters, *(() if sql is totals else place)), names) for sql, names in asked_in_turn]
 
 
+def _spans(asked: ErrorsQuestion) -> tuple[str, str, str]:
+    """What holds of the views of the range, of those before, and of those since; `at_ms` is when a view counts."""
+    split_ms = asked.range.from_ms if asked.split_ms is None else asked.split_ms
+    return f"at_ms >= {asked.range.from_ms:d}", f"at_ms < {split_ms:d}", f"at_ms >= {split_ms:d}"
+
+
+def _direction(asked: ErrorsQuestion) -> str:
+    return "ASC" if asked.is_ascending else "DESC"
+
+
+def _listed(asked: ErrorsQuestion, condition: str) -> tuple[str, list[Any]]:
+    """What statements begin with: `codes` of the page, and `listed`, their views in the range. And its own parameters."""
+    counted, earlier, later = _spans(asked)
+    behind, place = "true", []
+    if asked.after is not None:
+        value, code = asked.after
+        behind = f"place {'>' if asked.is_ascending else '<'} ? OR place = ? AND code > ?"
+        place = [value, value, code]
+    # All that any order needs: what one does not use is not computed.
+    return (
+        f"""
+        WITH chosen AS (SELECT *, {COUNTED_MS} AS at_ms, {VIEWER} AS viewer FROM views WHERE {condition}),
+        found AS (SELECT * FROM chosen WHERE error_code IS NOT NULL),
+        totals AS (SELECT count(*) FILTER ({earlier}) AS earlier_n, count(*) FILTER ({later}) AS later_n FROM chosen),
+        counts AS (
+            SELECT error_code AS code, count(*) FILTER ({counted}) AS views,
+                   count(*) FILTER ({counted} AND (playback_failed OR startup_failed)) AS failed,
+                   min(at_ms) FILTER ({counted}) AS first_ms, max(at_ms) FILTER ({counted}) AS last_ms,
+                   count(*) FILTER ({earlier}) AS earlier, count(*) FILTER ({later}) AS later
+            FROM found GROUP BY error_code
+        ),
+        placed AS (SELECT *, {_ORDERS[asked.order_by]} AS place FROM counts WHERE views > 0),
+        codes AS (SELECT * FROM placed WHERE {behind} ORDER BY place {_direction(asked)}, code LIMIT {asked.limit + 1:d}),
+        listed AS (SELECT * FROM found WHERE {counted} AND error_code IN (SELECT code FROM codes))
+        """,  # noqa: S608 - names and numbers of ours alone
+        place,
+    )
+
+
 def answer(asked: ErrorsQuestion, rows: Sequence[Sequence[Row]], about: About) -> ErrorList:
     """The list that the rows of the statements make."""
     (totals,), codes, values, samples = rows
     listed = codes[: asked.limit]
     errors = [_code(asked, row, totals, values, samples) for row in listed]
-    following = None
+    following, compared = None, None
     if len(codes) > asked.limit:
-        following = cursors.closed(asked.name, asked.question.range, (listed[-1]["views"], listed[-1]["code"]))
-    return ErrorList(about, totals["views"], totals["with_error"], totals["codes"], errors, asked.since_ms, following)
+        following = cursors.closed(asked.name, asked.range, (listed[-1]["place"], listed[-1]["code"]))
+    if asked.compared is not None:
+        about, compared = msgspec.structs.replace(about, range=span(asked.range)), span(asked.compared)
+    since_ms = None if asked.compared is not None else asked.split_ms
+    return ErrorList(
+        about, totals["views"], totals["with_error"], totals["codes"], errors, since_ms, compared, following
+    )
 
 
 def _code(asked: ErrorsQuestion, row: Row, totals: Row, values: Sequence[Row], samples: Sequence[Row]) -> ErrorCode:
     code, own = row["code"], [one for one in values if one["code"] == row["code"]]
     new: dict[str, Any] = {}
-    if asked.since_ms is not None:
-        later = totals["views"] - totals["before"]
+    if asked.split_ms is not None:
         new = {
-            "is_new": row["before"] == 0,
-            "before": _share(row["before"], totals["before"]),
-            "after": _share(row["views"] - row["before"], later),
+            "is_new": row["earlier"] == 0,
+            "before": _share(row["earlier"], totals["earlier"]),
+            "after": _share(row["later"], totals["later"]),
         }
     return ErrorCode(
         code=code,

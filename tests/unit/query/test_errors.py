@@ -1,0 +1,190 @@
+"""Errors over generated views: what DuckDB answers is what a recount in Python says."""
+
+import random
+from collections import Counter
+
+import pytest
+from msgspec import structs
+
+from services.query.core.answer import Figure, Span
+from services.query.core.problems import Wrong
+from services.query.rim.engine import Engine
+from shared.schemas.view import View
+from tests.unit.query.listing import WITHIN, counted, list_of_errors, viewer
+from tests.unit.query.recounting import DAY_MS, T0_MS, counts_at
+
+SINCE_MS = T0_MS + 2 * DAY_MS
+#: With which of these errors are held against what was: no, since a moment of the range, or against the range before.
+AGAINST = {
+    "nothing": {},
+    "since": {"since": str(SINCE_MS)},
+    "previous": {"from": str(SINCE_MS), "to": str(SINCE_MS + 2 * DAY_MS), "compare": "previous"},
+}
+
+
+@pytest.mark.parametrize("since", [None, T0_MS + 2 * DAY_MS])
+def test_errors_are_counted_with_texts_places_and_samples(engine: Engine, views: list[View], since: int | None) -> None:
+    answer = list_of_errors(engine, views, **({"since": str(since)} if since else {}))
+
+    kept = counted(views)
+    codes = Counter(view.error_code for view in kept if view.error_code)
+    assert (answer.n, answer.with_error, answer.codes) == (len(kept), codes.total(), 3)
+    assert {one.code: one.views for one in answer.errors} == codes
+    for one in answer.errors:
+        own = [view for view in kept if view.error_code == one.code]
+        times = [counts_at(view) for view in own]
+        assert one.share.value == len(own) / len(kept)
+        assert one.viewers == len({viewer(view) for view in own} - {None})
+        assert one.failed == sum(view.playback_failed or view.startup_failed for view in own)
+        assert (one.first_ms, one.last_ms) == (min(times), max(times))
+        assert {text.value: text.views for text in one.texts} == Counter(
+            view.error_message for view in own if view.error_message
+        )
+        assert {place.value: place.views for place in one.by["player_version"]} == Counter(
+            view.player_version for view in own
+        )
+        newest = sorted(own, key=lambda view: (-counts_at(view), view.customer_id, view.view_id))[:5]
+        assert [sample.view_id for sample in one.samples] == [view.view_id for view in newest]
+        if since is not None:
+            earlier = [view for view in own if counts_at(view) < since]
+            before = [view for view in kept if counts_at(view) < since]
+            assert one.is_new == (not earlier)
+            assert one.before is not None
+            assert (one.before.value, one.before.n) == (len(earlier) / len(before), len(before))
+
+
+def test_pages_of_errors_are_the_whole_list_and_know_all_views(engine: Engine, views: list[View]) -> None:
+    whole = list_of_errors(engine, views)
+    pages = [list_of_errors(engine, views, limit="1")]
+    while (cursor := pages[-1].next) is not None:
+        pages.append(list_of_errors(engine, views, limit="1", cursor=cursor))
+
+    assert whole.next is None
+    assert [one for page in pages for one in page.errors] == whole.errors
+    assert {(page.n, page.with_error, page.codes) for page in pages} == {(whole.n, whole.with_error, 3)}
+
+
+@pytest.fixture(scope="module")
+def with_many_codes(views: list[View]) -> list[View]:
+    """A dozen codes of different frequency; one has four views, all of them late, and one is over."""
+    chance = random.Random(5)
+    found = []
+    for number, view in enumerate([*views, *(structs.replace(view, view_id=f"{view.view_id}b") for view in views)]):
+        code = chance.choice([None, *(f"code {chance.randrange(1 + rank)}" for rank in range(9))])
+        if code == "code 8" and counts_at(view) >= SINCE_MS:
+            code = None
+        found.append(structs.replace(view, error_code=code, error_message=None, view_id=f"{view.view_id} {number}"))
+    late = [view for view in found if DAY_MS < counts_at(view) - SINCE_MS < 2 * DAY_MS and not view.deleted][:4]
+    return [structs.replace(view, error_code="fresh") if view in late else view for view in found]
+
+
+def order_of_errors(views: list[View], order_by: str, against: str, *, is_ascending: bool) -> list[str]:
+    """The codes in their order, counted in Python."""
+    within = {name: int(value) for name, value in (WITHIN | AGAINST[against]).items() if value.isdigit()}
+    from_ms, to_ms = within["from"], within["to"]
+    split_ms = within.get("since", from_ms)
+    begin_ms = 2 * from_ms - to_ms if against == "previous" else from_ms
+    kept = [view for view in views if not view.deleted and begin_ms <= counts_at(view) < to_ms]
+    earlier, later = (
+        [view for view in kept if (counts_at(view) < split_ms) == is_before] for is_before in (True, False)
+    )
+
+    def place(code: str) -> float:
+        times = [counts_at(view) for view in kept if view.error_code == code and counts_at(view) >= from_ms]
+        shares = [sum(view.error_code == code for view in of) / len(of) for of in (later, earlier) if of]
+        found = {"views": len(times), "first_seen": min(times), "last_seen": max(times)}
+        return shares[0] - shares[1] if order_by == "change" else found[order_by]
+
+    codes = {view.error_code for view in kept if view.error_code and counts_at(view) >= from_ms}
+    return sorted(codes, key=lambda code: (place(code) * (1 if is_ascending else -1), code))
+
+
+@pytest.mark.parametrize("order", ["descending", "ascending"])
+@pytest.mark.parametrize(
+    ("order_by", "against"),
+    [
+        *(("views", against) for against in AGAINST),
+        *(("change", against) for against in ("since", "previous")),
+        *((order_by, against) for order_by in ("first_seen", "last_seen") for against in ("nothing", "previous")),
+    ],
+)
+def test_errors_come_in_the_order_that_is_asked_for_page_by_page(
+    engine: Engine, with_many_codes: list[View], order_by: str, against: str, order: str
+) -> None:
+    given = AGAINST[against] | {"order_by": order_by, "order": order}
+    pages = [list_of_errors(engine, with_many_codes, limit="4", **given)]
+    while (cursor := pages[-1].next) is not None:
+        pages.append(list_of_errors(engine, with_many_codes, limit="4", cursor=cursor, **given))
+    found = [one for page in pages for one in page.errors]
+    assert len(pages) > 2
+    assert [one.code for one in found] == order_of_errors(
+        with_many_codes, order_by, against, is_ascending=order == "ascending"
+    )
+    assert found == list_of_errors(engine, with_many_codes, **given).errors
+
+
+def test_a_new_error_of_few_views_is_the_first_of_those_that_began_last_and_among_those_that_rose(
+    engine: Engine, with_many_codes: list[View]
+) -> None:
+    for against in ("since", "previous"):
+        codes = {
+            order_by: [
+                one.code
+                for one in list_of_errors(engine, with_many_codes, order_by=order_by, **AGAINST[against]).errors
+            ]
+            for order_by in ("views", "change", "first_seen")
+        }
+        assert codes["views"].index("fresh") > codes["change"].index("fresh")
+        assert codes["first_seen"][0] == "fresh"
+
+
+def test_errors_beside_the_range_before_are_counted_in_the_range_alone(
+    engine: Engine, with_many_codes: list[View]
+) -> None:
+    from_ms, to_ms = SINCE_MS, SINCE_MS + 2 * DAY_MS
+    answer = list_of_errors(engine, with_many_codes, **AGAINST["previous"])
+    alone = list_of_errors(engine, with_many_codes, **{"from": str(from_ms), "to": str(to_ms)})
+    assert answer.compared == Span(from_ms - 2 * DAY_MS, from_ms)
+    assert answer.about.range == Span(from_ms, to_ms)
+    assert (answer.n, answer.with_error, answer.codes) == (alone.n, alone.with_error, alone.codes)
+    without = [structs.replace(one, is_new=None, before=None, after=None) for one in answer.errors]
+    assert without == alone.errors
+    before = [
+        view for view in with_many_codes if not view.deleted and from_ms - 2 * DAY_MS <= counts_at(view) < from_ms
+    ]
+    for one in answer.errors:
+        own = sum(view.error_code == one.code for view in before)
+        assert (one.is_new, one.before, one.after) == (own == 0, Figure(own / len(before), len(before)), one.share)
+    assert [one.code for one in answer.errors if one.is_new] == ["fresh"]
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter"),
+    [
+        ({"order_by": "change"}, "order_by"),
+        ({"order_by": "code"}, "order_by"),
+        ({"since": str(SINCE_MS), "compare": "previous"}, "compare"),
+        ({"compare": str(T0_MS)}, "compare"),
+    ],
+)
+def test_a_wrong_question_for_errors_names_the_parameter(
+    engine: Engine, views: list[View], given: dict[str, str], parameter: str
+) -> None:
+    with pytest.raises(Wrong) as wrong:
+        list_of_errors(engine, views, **given)
+    assert wrong.value.faults[0].parameter == parameter
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"order_by": "change"}, {"order": "ascending"}, {"order_by": "last_seen"}, {"since": str(SINCE_MS + 1)}],
+)
+def test_a_cursor_of_errors_belongs_to_their_order(
+    engine: Engine, with_many_codes: list[View], other: dict[str, str]
+) -> None:
+    given = AGAINST["since"] | {"limit": "2"}
+    cursor = list_of_errors(engine, with_many_codes, **given).next
+    assert cursor is not None
+    with pytest.raises(Wrong) as wrong:
+        list_of_errors(engine, with_many_codes, **given | {"cursor": cursor} | other)
+    assert wrong.value.faults[0].parameter == "cursor"
