@@ -2,6 +2,7 @@
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
 import { viewsBehind } from "./behind.js";
+import { narrowed, OTHER, UNKNOWN } from "./place/filters.js";
 import { ageText, bitrateText, countText, shareText } from "./words/format.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
 
@@ -14,13 +15,13 @@ const STALE_MS = 20_000;
 export const SILENT_MS = 10_000;
 
 /** @typedef {Record<string, number>} Figures */
-/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, metric?: string, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
+/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, metric?: string, n?: string, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
 
 /** @param {number} above @param {number} below */
 const ratio = (above, below) => (below ? above / below : null);
 const none = () => "";
 
-/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. `metric`: the one of views by which those behind it are found. @type {Tile[]} */
+/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. `metric`: the one of views by which those behind it are found. `n`: the field of how many viewers or views it is of. @type {Tile[]} */
 export const TILES = [
   { name: "viewers", title: "Viewers", term: "live viewers", unit: "viewers", isCount: false, fields: ["viewers_now"], of: (one) => one.viewers_now, aside: none },
   {
@@ -29,6 +30,7 @@ export const TILES = [
     term: "live rebuffering",
     unit: "fraction",
     isCount: false,
+    n: "viewers_now",
     fields: ["rebuffering_now", "viewers_now"],
     of: (one) => ratio(one.rebuffering_now, one.viewers_now),
     aside: (one) => `${countText(one.rebuffering_now)} of ${countText(one.viewers_now)} viewers`,
@@ -39,6 +41,7 @@ export const TILES = [
     term: "live bitrate",
     unit: "bps",
     isCount: false,
+    n: "bitrate_viewers_now",
     fields: ["bitrate_bps_now", "bitrate_viewers_now"],
     of: (one) => ratio(one.bitrate_bps_now, one.bitrate_viewers_now),
     aside: (one) => `n ${countText(one.bitrate_viewers_now)}`,
@@ -51,7 +54,8 @@ export const TILES = [
     unit: "views",
     isCount: true,
     metric: "playback_failures",
-    fields: ["failures"],
+    n: "views_started",
+    fields: ["failures", "views_started"],
     of: (one) => one.failures,
     aside: (one) => `n ${countText(one.views_started)} started`,
   },
@@ -62,7 +66,8 @@ export const TILES = [
     unit: "views",
     isCount: true,
     metric: "exits_before_start",
-    fields: ["exits_before_start"],
+    n: "views_finished",
+    fields: ["exits_before_start", "views_finished"],
     of: (one) => one.exits_before_start,
     aside: (one) => `n ${countText(one.views_finished)} finished`,
   },
@@ -73,6 +78,7 @@ export const TILES = [
     unit: "ms",
     isCount: true,
     metric: "startup_ms_p50",
+    n: "startups",
     fields: ["startup_ms", "startups"],
     of: (one) => ratio(one.startup_ms, one.startups),
     aside: (one) => `n ${countText(one.startups)}`,
@@ -132,7 +138,8 @@ export function stretchOf(back, until, now_ms) {
  * @param {{from_ms: number, step_ms: number, values: {value: string, series: Record<string, (number | null)[]>}[]}} past - As /v1/live/history has it.
  * @param {any} picture - As /v1/live has it.
  * @param {string} value - Of the dimension that the past is by; empty for the whole.
- * @returns {{times: number[], values: (number | null)[]}} Each at the end of its step, in seconds since 1970.
+ * @returns {{times: number[], values: (number | null)[], counts: number[]}} Each at the end of its step, in seconds since 1970; with the n of each value, of
+ *   a tile that has one.
  */
 export function joined(tile, past, picture, value) {
   const series = past.values.find((one) => one.value === value)?.series ?? {};
@@ -142,14 +149,16 @@ export function joined(tile, past, picture, value) {
   const live_ms = live.from_ms ?? Infinity;
   const times = [];
   const values = [];
+  const counts = [];
   for (let at = 0; at < length; at += 1) {
     const end_ms = past.from_ms + (at + 1) * past.step_ms;
     if (end_ms > live_ms) break;
     const isKnown = tile.fields.every((name) => typeof series[name]?.[at] === "number");
     times.push(end_ms / 1_000);
     values.push(isKnown ? tile.of(Object.fromEntries(tile.fields.map((name) => [name, Number(series[name][at])]))) : null);
+    if (tile.n) counts.push(series[tile.n]?.[at] ?? 0);
   }
-  return { times: [...times, ...live.times], values: [...values, ...live.values] };
+  return { times: [...times, ...live.times], values: [...values, ...live.values], counts: [...counts, ...live.counts] };
 }
 
 /** @param {Tile} tile @param {any} picture */
@@ -159,7 +168,8 @@ function stepsOf(tile, picture) {
   const first = Math.max(0, picture.series.viewers_now?.findIndex((/** @type {any} */ one) => one !== null) ?? 0);
   const from_ms = picture.from_ms === null ? null : picture.from_ms + first * picture.bucket_ms;
   const values = all.slice(first);
-  return { from_ms, times: values.map((_, at) => ((from_ms ?? 0) + (at + 1) * picture.bucket_ms) / 1_000), values };
+  const counts = tile.n ? values.map((_, at) => picture.series[/** @type {string} */ (tile.n)]?.[first + at] ?? 0) : [];
+  return { from_ms, times: values.map((_, at) => ((from_ms ?? 0) + (at + 1) * picture.bucket_ms) / 1_000), values, counts };
 }
 
 /** What was counted, by whole minutes of the clock. @param {Tile} tile @param {any} picture */
@@ -176,7 +186,7 @@ function minutesOf(tile, picture) {
     sums.set(minute_ms, into);
   }
   const found = [...sums];
-  return { from_ms: found.length ? found[0][0] : picture.from_ms, times: found.map(([ms]) => (ms + MINUTE_MS) / 1_000), values: found.map(([, figures]) => tile.of(figures)) };
+  return { from_ms: found.length ? found[0][0] : picture.from_ms, times: found.map(([ms]) => (ms + MINUTE_MS) / 1_000), values: found.map(([, figures]) => tile.of(figures)), counts: tile.n ? found.map(([, figures]) => figures[/** @type {string} */ (tile.n)]) : [] };
 }
 
 /**
@@ -231,4 +241,29 @@ export function cellsOf(now) {
   const rebuffering = now && ratio(now.rebuffering_now, now.viewers_now);
   const bitrate = now && ratio(now.bitrate_bps_now, now.bitrate_viewers_now);
   return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, bitrate: bitrateText(bitrate), bitrate_n: `n ${countText(now?.bitrate_viewers_now ?? 0)}` };
+}
+
+/** By what a card of Now is sorted: what a column shows. @type {Record<string, (one: any) => number | null>} */
+const SORTED_BY = { viewers: (one) => one.viewers_now, rebuffering: (one) => cellsOf(one).share, failures: (one) => one.failures };
+
+/** How a card is sorted, as the address has it; by viewers without a word of it. @param {string | undefined} text @returns {{by: string, isAscending: boolean}} */
+export function sortOf(text) {
+  const [by, order] = (text ?? "").split(".");
+  return Object.hasOwn(SORTED_BY, by) ? { by, isAscending: order === "ascending" } : { by: "viewers", isAscending: false };
+}
+
+/** The same for the address. @param {{by: string, isAscending: boolean}} sort */
+export const sortText = ({ by, isAscending }) => (isAscending ? `${by}.ascending` : by === "viewers" ? "" : by);
+
+/**
+ * The values of a dimension in an order. One without the figure comes after those with it; views without a value, and all others together, come last.
+ * @param {any[]} values - As a picture has them, those with the most viewers first.
+ * @param {{by: string, isAscending: boolean}} sort
+ */
+export function ordered(values, { by, isAscending }) {
+  const figure = SORTED_BY[by];
+  const isRest = (/** @type {any} */ one) => one.value === OTHER || one.value === UNKNOWN;
+  const place = (/** @type {any} */ one) => (figure(one) === null ? Infinity : (isAscending ? 1 : -1) * Number(figure(one)));
+  const named = values.filter((one) => !isRest(one)).sort((one, other) => (place(one) < place(other) ? -1 : place(one) > place(other) ? 1 : 0));
+  return [...named, ...values.filter(isRest)];
 }

@@ -3,12 +3,12 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { cut, filterOfSlice, filterText, liveParts, narrowedLive, pastOf, UNKNOWN } from "../core/place/filters.js";
+import { liveParts, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, cellsOf, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
+import { BACK, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
-import { addressFor, Answered, fetchJson, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -17,12 +17,12 @@ import { Freshness } from "../parts/narrowing/freshness.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/notable/incidents.js";
-import { metricOf, nameOf, seen, titleOf } from "../parts/data/known.js";
+import { metricOf, seen } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
-import { WorldMap } from "../parts/drawing/map.js";
 import { go, Link, place } from "../parts/place.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
 import { classOf } from "../parts/notable/thresholds.js";
+import { Customers, Slices, wordsOf } from "./now_slices.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
 
@@ -62,9 +62,6 @@ function usePart() {
   const parts = liveParts(filters, known.value.customer === customer ? known.value.dimensions : null);
   return { parts, part: parts.find((one) => one.slice === more.live) ?? parts[0] ?? null, take };
 }
-
-/** @param {string[]} filters */
-const wordsOf = (filters) => filters.map((text) => filterText(text, titleOf)).join(" and ");
 
 /** Says of whom the live figures are where that is not all filters. @param {{part: import("../core/place/filters.js").LivePart | null, parts: import("../core/place/filters.js").LivePart[], isTooMany: boolean}} props */
 function LiveOf({ part, parts, isTooMany }) {
@@ -134,11 +131,11 @@ function Steps({ back, stretch, isEarlier }) {
   </span>`;
 }
 
-/** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live.js").Tile, found: {times: number[], values: (number | null)[]}, title: string}} props */
+/** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live.js").Tile, found: ReturnType<typeof joined>, title: string}} props */
 function Drawn({ tile, found, title }) {
   const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ screen: "explore", from: String(from), to: String(to), range: "", more: {} });
-  return html`<${Chart} times=${found.times} lines=${[{ title: tile.title, kind: "value", key: [], values: found.values, counts: [] }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
-    title=${`${tile.title}, ${title}`} hasCounts=${false} zoom=${zoom} />`;
+  return html`<${Chart} times=${found.times} lines=${[{ title: tile.title, kind: "value", key: [], values: found.values, counts: found.counts }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
+    title=${`${tile.title}, ${title}`} hasCounts=${Boolean(tile.n)} zoom=${zoom} />`;
 }
 
 /** @param {{tile: import("../core/live.js").Tile, picture: any, span_ms: number, isChosen: boolean, of: string[]}} props */
@@ -157,7 +154,6 @@ function Tile({ tile, picture, span_ms, isChosen, of }) {
   </article>`;
 }
 
-const WITHOUT = "without the filters above";
 const LAST_HOUR = { range: "1h", from: "", to: "" };
 const lastHour = () => ({ ...place.value, ...LAST_HOUR });
 
@@ -177,98 +173,4 @@ function beforeText(name, before) {
   if (before?.n === 0) return "no views in the hour before";
   const was = before && isShown(name, before) ? valueText(metricOf(name).unit, before.value) : hiddenText(name, before) || NONE;
   return `hour before ${was}${before ? `, n ${countText(before.n)}` : ""}`;
-}
-
-/** The live dimensions, each value a filter. Under filters they are of the first one's viewers. @param {{picture: any}} props */
-function Slices({ picture }) {
-  // The map first: a tall card at the head of a column leaves no gap.
-  const dimensions = Object.entries(picture.slices).sort(([one], [other]) => Number(other === "country") - Number(one === "country"));
-  if (!dimensions.length) return null;
-  const { filters } = place.value;
-  const of = picture.slices_of ? [filterOfSlice(picture.slices_of)] : [];
-  const within = picture.slices_of && wordsOf(of);
-  const narrowing = within ? `of ${within}${filters.length > 1 ? " alone" : ""}; ` : filters.length ? `${WITHOUT}; ` : "";
-  return html`<section aria-labelledby="slices-title">
-    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${narrowing}failures: of the last ${ageText(picture.slices_ms)}</p></div>
-    <div class="cards" id="slices">
-      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} of=${of} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
-    </div>
-  </section>`;
-}
-
-/** @param {{name: string, values: any[], of: string[], isWhole: boolean}} props - `of`: the filters of which the figures are. `isWhole`: of all viewers, to choose another value from. */
-function Slice({ name, values, of, isWhole }) {
-  const most = Math.max(1, ...values.map((one) => one.viewers_now));
-  return html`<article class="card" id=${`slice-${name}`}>
-    <h3>By ${nameOf(name)}${isWhole && " · of all viewers"}</h3>
-    ${name === "country" && html`<${WorldMap} values=${values} isWarm=${isWarm} />`}
-    <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${nameOf(name)}`}>
-      <table>
-        <thead><tr><th scope="col">${titleOf(name)}</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Failures</th></tr></thead>
-        <tbody>${values.filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
-      </table>
-    </div>
-  </article>`;
-}
-
-/** Whether a slice is marked. @param {any} one */
-const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
-
-/** @param {{name: string, one: any, most: number, of: string[]}} props */
-function SliceRow({ name, one, most, of }) {
-  const cells = cellsOf(one);
-  // No filter says which values have no name.
-  const filters = one.value === "(other)" ? null : narrowedLive(of, name, one.value);
-  return html`<tr>
-    <th scope="row">${filters ? html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${one.value}<//>` : one.value}
-      ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
-      <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
-    <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
-    <td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td>
-    <td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
-    <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
-  </tr>`;
-}
-
-/** A figure that leads to its views. @param {{figure: {isCount: boolean, metric?: string}, filters: string[] | null, children?: any}} props - Null: no filter says which they are. */
-const Behind = ({ figure, filters, children }) => (filters ? html`<${Link} to=${viewsOfLive(figure, { customer: place.value.customer, filters })} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${children}<//>` : children);
-
-/** Leads to the screen of one title. Live figures have its name alone, so its id is asked for; several titles of that name are listed. @param {{value: string}} props */
-function TitleLink({ value }) {
-  const isAsking = useSignal(false);
-  const list = { screen: "titles", filters: narrowedLive(place.value.filters, "video_title", value), more: {} };
-  const open = async (/** @type {MouseEvent} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-    event.preventDefault();
-    const from = place.value;
-    isAsking.value = true;
-    const found = await fetchJson(addressFor("/v1/titles", { ...from, filters: list.filters }, { limit: 2 })).catch(() => null);
-    isAsking.value = false;
-    // Who has gone elsewhere meanwhile stays there.
-    if (place.value === from) go(found?.titles.length === 1 ? { screen: "titles", more: { video: found.titles[0].video_id } } : list);
-  };
-  return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${value}: audience and quality</span><//>`;
-}
-
-/** @param {{picture: any}} props */
-function Customers({ picture }) {
-  const more = picture.customers_total - picture.customers.length;
-  return html`<section aria-labelledby="customers-title">
-    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${place.value.filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
-      <table id="customers-table">
-        <thead><tr><th scope="col">Customer</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Started</th><th scope="col">Failures</th><th scope="col">Exits before start</th><th scope="col">Limits</th></tr></thead>
-        <tbody>${picture.customers.map((/** @type {any} */ one) => {
-          const cells = cellsOf(one.now);
-          return html`<tr key=${one.customer}>
-            <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
-            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
-            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
-            <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
-            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`}>limits</a></td>
-          </tr>`;
-        })}</tbody>
-      </table>
-    </div>
-  </section>`;
 }

@@ -13,7 +13,7 @@ import { openText } from "../../../../services/dashboard/static/core/words/view_
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
-import { joined, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
+import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
@@ -305,8 +305,42 @@ test("what was earlier comes before the stream, each at the end of its step, and
 test("a slice that the past does not have is unknown there, and not zero", () => {
   const past = { from_ms: 0, step_ms: 60_000, values: [{ value: "akamai", series: { viewers_now: [7] } }] };
   const picture = { from_ms: 60_000, bucket_ms: 5_000, series: { viewers_now: [3] } };
-  assert.deepEqual(joined(TILES[0], past, picture, "fastly"), { times: [60, 65], values: [null, 3] });
-  assert.deepEqual(joined(TILES[0], past, { from_ms: null, bucket_ms: 5_000, series: {} }, "akamai"), { times: [60], values: [7] });
+  assert.deepEqual(joined(TILES[0], past, picture, "fastly"), { times: [60, 65], values: [null, 3], counts: [] });
+  assert.deepEqual(joined(TILES[0], past, { from_ms: null, bucket_ms: 5_000, series: {} }, "akamai"), { times: [60], values: [7], counts: [] });
+});
+
+test("each value of a live share has its n: of what was landed, of the stream, and of whole minutes", () => {
+  const tile = (/** @type {string} */ name) => TILES.find((one) => one.name === name);
+  const past = { from_ms: 0, step_ms: 60_000, values: [{ value: "", series: { viewers_now: [80], rebuffering_now: [8], failures: [1], views_started: [50] } }] };
+  const ones = Array.from({ length: 12 }, () => 1);
+  const picture = { from_ms: 60_000, bucket_ms: 5_000, series: { viewers_now: [40, ...ones.slice(1)], rebuffering_now: [20, ...ones.slice(1)], failures: ones, views_started: [5, ...ones.slice(1)] } };
+  const share = joined(tile("rebuffering"), past, picture, "");
+  assert.deepEqual([share.values.slice(0, 3), share.counts.slice(0, 3), share.counts.length], [[0.1, 0.5, 1], [80, 40, 1], share.times.length]);
+  const failed = joined(tile("failures"), past, picture, "");
+  assert.deepEqual([failed.values, failed.counts], [[1, 12], [50, 16]]);
+  // A stream that begins later than its picture.
+  const begun = joined(tile("rebuffering"), { ...past, values: [] }, { ...picture, series: { viewers_now: [null, 7], rebuffering_now: [0, 1] } }, "");
+  assert.deepEqual([begun.counts, joined(tile("viewers"), past, picture, "").counts], [[7], []]);
+  for (const one of TILES) assert.ok(!one.n || one.fields.includes(one.n), one.name);
+});
+
+test("the worst of a card comes first by its share or its failures, and what has no name last", () => {
+  const value = (name, viewers_now, rebuffering_now, failures) => ({ value: name, viewers_now, rebuffering_now, failures });
+  const values = [value("a", 90, 9, 0), value("b", 50, 1, 7), value("c", 10, 9, 2), value("gone", 0, 0, 5), value("(other)", 99, 99, 99), value("(unknown)", 1, 1, 0)];
+  const names = (by, isAscending = false) => ordered(values, { by, isAscending }).map((one) => one.value);
+  assert.deepEqual(names("viewers"), ["a", "b", "c", "gone", "(other)", "(unknown)"]);
+  assert.deepEqual(names("viewers", true), ["gone", "c", "b", "a", "(other)", "(unknown)"]);
+  // Of nobody there is no share, in either order.
+  assert.deepEqual(names("rebuffering"), ["c", "a", "b", "gone", "(other)", "(unknown)"]);
+  assert.deepEqual(names("rebuffering", true), ["b", "a", "c", "gone", "(other)", "(unknown)"]);
+  assert.deepEqual(names("failures"), ["b", "gone", "c", "a", "(other)", "(unknown)"]);
+});
+
+test("how a card is sorted stands in the address, and a word that means nothing is by viewers", () => {
+  for (const sort of [{ by: "viewers", isAscending: false }, { by: "viewers", isAscending: true }, { by: "failures", isAscending: false }, { by: "rebuffering", isAscending: true }]) {
+    assert.deepEqual(sortOf(sortText(sort)), sort);
+  }
+  for (const text of [undefined, "", "bitrate", "constructor", "toString.ascending"]) assert.deepEqual(sortOf(text), { by: "viewers", isAscending: false }, text);
 });
 
 test("a checker says what arrives, and what views do not have", () => {

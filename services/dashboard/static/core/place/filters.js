@@ -141,7 +141,7 @@ function parsed(text) {
 
 /** What live slices call the views without a value, and those of all values that have no name. */
 export const UNKNOWN = "(unknown)";
-const OTHER = "(other)";
+export const OTHER = "(other)";
 /** Texts of live slices are cut: so many characters are left. */
 const SLICE_CHARACTERS_MAX = 64;
 

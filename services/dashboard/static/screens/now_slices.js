@@ -1,0 +1,116 @@
+// @ts-check
+// Viewers now by each live dimension, and by customer: the tables below the tiles of Now.
+
+import { useSignal } from "@preact/signals";
+import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
+import { ageText, countText } from "../core/words/format.js";
+import { cellsOf, ordered, sortOf, sortText, viewsOfLive } from "../core/live.js";
+import { addressFor, fetchJson } from "../parts/data/asking.js";
+import { html } from "../parts/html.js";
+import { nameOf, titleOf } from "../parts/data/known.js";
+import { WorldMap } from "../parts/drawing/map.js";
+import { classOf } from "../parts/notable/thresholds.js";
+import { go, Link, place } from "../parts/place.js";
+import { SortHead } from "../parts/sorting.js";
+
+const WITHOUT = "without the filters above";
+
+/** @param {string[]} filters */
+export const wordsOf = (filters) => filters.map((text) => filterText(text, titleOf)).join(" and ");
+
+/** The live dimensions, each value a filter. Under filters they are of the first one's viewers. @param {{picture: any}} props */
+export function Slices({ picture }) {
+  // The map first: a tall card at the head of a column leaves no gap.
+  const dimensions = Object.entries(picture.slices).sort(([one], [other]) => Number(other === "country") - Number(one === "country"));
+  if (!dimensions.length) return null;
+  const { filters } = place.value;
+  const of = picture.slices_of ? [filterOfSlice(picture.slices_of)] : [];
+  const within = picture.slices_of && wordsOf(of);
+  const narrowing = within ? `of ${within}${filters.length > 1 ? " alone" : ""}; ` : filters.length ? `${WITHOUT}; ` : "";
+  return html`<section aria-labelledby="slices-title">
+    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${narrowing}failures: of the last ${ageText(picture.slices_ms)}</p></div>
+    <div class="cards" id="slices">
+      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} of=${of} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
+    </div>
+  </section>`;
+}
+
+/** @param {{name: string, values: any[], of: string[], isWhole: boolean}} props - `of`: the filters of which the figures are. `isWhole`: of all viewers, to choose another value from. */
+function Slice({ name, values, of, isWhole }) {
+  const most = Math.max(1, ...values.map((one) => one.viewers_now));
+  const sort = sortOf(place.value.more[`sort.${name}`]);
+  const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ given) => go({ more: { [`sort.${name}`]: sortText(given) } });
+  const head = (/** @type {string} */ column, /** @type {string} */ title) => html`<${SortHead} name=${column} title=${title} sort=${sort} sortBy=${sortBy} />`;
+  return html`<article class="card" id=${`slice-${name}`}>
+    <h3>By ${nameOf(name)}${isWhole && " · of all viewers"}</h3>
+    ${name === "country" && html`<${WorldMap} values=${values} isWarm=${isWarm} />`}
+    <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${nameOf(name)}`}>
+      <table>
+        <thead><tr><th scope="col">${titleOf(name)}</th>${head("viewers", "Viewers")}${head("rebuffering", "Rebuffering")}<th scope="col">Bitrate</th>${head("failures", "Failures")}</tr></thead>
+        <tbody>${ordered(values, sort).filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
+      </table>
+    </div>
+  </article>`;
+}
+
+/** Whether a slice is marked. @param {any} one */
+const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
+
+/** @param {{name: string, one: any, most: number, of: string[]}} props */
+function SliceRow({ name, one, most, of }) {
+  const cells = cellsOf(one);
+  // No filter says which values have no name.
+  const filters = one.value === OTHER ? null : narrowedLive(of, name, one.value);
+  return html`<tr>
+    <th scope="row">${filters ? html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${one.value}<//>` : one.value}
+      ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
+      <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
+    <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
+    <td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td>
+    <td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
+    <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
+  </tr>`;
+}
+
+/** A figure that leads to its views. @param {{figure: {isCount: boolean, metric?: string}, filters: string[] | null, children?: any}} props - Null: no filter says which they are. */
+const Behind = ({ figure, filters, children }) => (filters ? html`<${Link} to=${viewsOfLive(figure, { customer: place.value.customer, filters })} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${children}<//>` : children);
+
+/** Leads to the screen of one title. Live figures have its name alone, so its id is asked for; several titles of that name are listed. @param {{value: string}} props */
+function TitleLink({ value }) {
+  const isAsking = useSignal(false);
+  const list = { screen: "titles", filters: narrowedLive(place.value.filters, "video_title", value), more: {} };
+  const open = async (/** @type {MouseEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    const from = place.value;
+    isAsking.value = true;
+    const found = await fetchJson(addressFor("/v1/titles", { ...from, filters: list.filters }, { limit: 2 })).catch(() => null);
+    isAsking.value = false;
+    // Who has gone elsewhere meanwhile stays there.
+    if (place.value === from) go(found?.titles.length === 1 ? { screen: "titles", more: { video: found.titles[0].video_id } } : list);
+  };
+  return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${value}: audience and quality</span><//>`;
+}
+
+/** @param {{picture: any}} props */
+export function Customers({ picture }) {
+  const more = picture.customers_total - picture.customers.length;
+  return html`<section aria-labelledby="customers-title">
+    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${place.value.filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
+      <table id="customers-table">
+        <thead><tr><th scope="col">Customer</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Started</th><th scope="col">Failures</th><th scope="col">Exits before start</th><th scope="col">Limits</th></tr></thead>
+        <tbody>${picture.customers.map((/** @type {any} */ one) => {
+          const cells = cellsOf(one.now);
+          return html`<tr key=${one.customer}>
+            <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
+            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
+            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
+            <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
+            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`}>limits</a></td>
+          </tr>`;
+        })}</tbody>
+      </table>
+    </div>
+  </section>`;
+}
