@@ -29,8 +29,9 @@ export function AllSuspects({ within, isDue }) {
   const unanswered = all.find((found) => found.problem && !found.data);
   const { range, from, to } = within;
   return html`<section aria-labelledby="suspects-title" id="suspected">
-    <div class="section-head"><h2 id="suspects-title">Suspects of the last hour</h2>
+    <div class="section-head"><h2 id="suspects-title">Suspects of the last hour's finished views</h2>
       <p class="note"><${Link} id="ask-elsewhere" to=${{ screen: "explore", range, from, to, more: { metrics: SUSPECTED[0], suspects: "1" } }}>Ask of any metric and range<//></p></div>
+    <p class="note" id="suspects-of">A view counts here once it has finished. Viewers who stall now are in the live figures and in the cards by dimension.</p>
     ${unanswered && html`<${Answered} of=${unanswered} draw=${() => null} />`}
     ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Suspects} data=${data} suspects=${data.suspects} metric=${data.metric} within=${within} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
