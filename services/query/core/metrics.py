@@ -206,7 +206,7 @@ def _percentiles() -> list[Metric]:
 
 
 _ALL: Final = (
-    _sum("views", "views", "views", "number of rows that are not deleted"),
+    _sum("views", "views", "views", "number of views, without those that were taken back"),
     Metric("viewers", "viewers", "viewers", "uniques", "distinct viewers that have an id"),
     _sum("started", "views with a first frame", "views", "views that played"),
     _share("exit_before_start_fraction", "exits before video start", "exits_before_start"),

@@ -57,3 +57,22 @@ def test_the_chart_of_a_live_share_has_its_n(seen: Seen, looked: Looked) -> None
     plot.press("End")
     expect(read.locator("b")).to_have_text("800", timeout=SOON_MS)
     expect(read.locator(".note")).to_have_count(0)
+
+
+def test_each_head_of_a_live_figure_and_of_suspects_says_what_it_means(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("")
+    page = seen.page
+    settled(page)
+    for table, count in (("#slice-cdn", 4), ("#slice-country", 4), ("#customers-table", 6)):
+        expect(page.locator(f"{table} thead .what")).to_have_count(count, timeout=SOON_MS)
+    meaning = page.get_by_role("note")
+    page.locator("#slice-cdn thead").get_by_role("button", name="What Failures means").click()
+    # In words, and for readers of the API in its fields.
+    expect(meaning).to_contain_text("views that failed / all views")
+    expect(meaning).to_contain_text("playback_failed / V")
+    page.keyboard.press("Escape")
+    expect(meaning).to_have_count(0)
+    suspects = page.locator(".suspects[data-metric=rebuffer_fraction] thead")
+    suspects.get_by_role("button", name="What Rebuffer percentage means").click()
+    expect(meaning).to_contain_text("sum of rebuffering time / sum of watch time")

@@ -2,7 +2,7 @@
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
 import { viewsBehind } from "./behind.js";
-import { narrowed, OTHER, UNKNOWN } from "./place/filters.js";
+import { OTHER, UNKNOWN } from "./place/filters.js";
 import { ageText, bitrateText, countText, shareText } from "./words/format.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
 

@@ -3,6 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { inWords } from "../core/words/formulas.js";
 import { termOf } from "../core/words/glossary_lookup.js";
 import { html } from "./html.js";
 import { useOutside } from "./menu.js";
@@ -27,8 +28,8 @@ export function MetricMeaning({ name }) {
 /** @param {{title: string, term: string, formula?: string}} props - `term` is a name of the table. */
 export const Term = ({ title, term, formula = "" }) => html`${title} <${Meaning} title=${title} term=${term} formula=${formula} />`;
 
-/** @param {{title: string, term: string, formula: string}} props */
-function Meaning({ title, term, formula }) {
+/** What a name means, where that leads somewhere else. @param {{title: string, term: string, formula?: string}} props - `term` as of `Term`; `formula`: what no table has. */
+export function Meaning({ title, term, formula = "" }) {
   const isOpen = useSignal(false);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useOutside(isOpen.value, box, () => {
@@ -55,13 +56,15 @@ function Meaning({ title, term, formula }) {
   };
   const found = termOf(term);
   if (!found && !formula) return null;
+  const given = formula || found?.formula || "";
+  const words = inWords(given);
   const close = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") isOpen.value = false;
   };
   return html`<span class="term" ref=${box} onKeyDown=${close}>
     <button type="button" class="what" aria-expanded=${isOpen.value} aria-label=${`What ${title} means`} onClick=${toggle}>?</button>
     ${isOpen.value && html`<span class="meaning" role="note" style=${place.value}>
-      <span><b>Formula</b> ${formula || found?.formula}</span>
+      <span><b>Formula</b> ${words}</span>${words !== given && html`<span class="note"><b>In the API's fields</b> ${given}</span>`}
       ${found && html`<span><b>Source</b> ${found.source}</span><span><b>Clients</b> ${found.clients}</span>
         <span><b>Beside Mux</b> ${found.mux}</span><span><b>Beside CTA</b> ${found.cta}</span>`}
     </span>`}

@@ -8,6 +8,7 @@ import { COMPARED, localText, momentText, msOf, rangeText } from "../core/place/
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
+import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
@@ -49,7 +50,7 @@ function Table({ pages, isHeld, sort }) {
   const data = pages[0];
   if (!data.errors.length) return html`<p class="empty">No view with an error among ${countText(data.n)} views of this range.</p>`;
   const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ { by, isAscending }) => go({ more: { sort: by === "views" ? "" : by, order: isAscending ? "ascending" : "" } });
-  const head = (/** @type {string} */ name, /** @type {string} */ title) => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy} />`;
+  const head = (/** @type {string} */ name, /** @type {string} */ title, /** @type {any} */ meaning = "") => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy}>${meaning}<//>`;
   // Views that finish between two pages may move a code to a later one.
   const errors = [...new Map(pages.flatMap((page) => page.errors).map((/** @type {any} */ one) => [one.code, one])).values()];
   return html`
@@ -57,9 +58,9 @@ function Table({ pages, isHeld, sort }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Errors by code">
       <table id="errors">
         <thead><tr>
-          <th scope="col">Code</th>${head("views", "Views")}<th scope="col">Share of views</th>
-          ${isHeld && html`<th scope="col">Before</th><th scope="col">${data.compared ? "This range" : "Since"}</th>${head("change", "Change")}`}
-          <th scope="col">Viewers</th><th scope="col">Failed</th>${head("first_seen", "First seen")}${head("last_seen", "Last seen")}<th scope="col">Where</th>
+          <th scope="col">Code</th>${head("views", "Views", html`<${MetricMeaning} name="views" />`)}<th scope="col"><${Term} title="Share of views" term="share of views" formula="views with the code / all views" /></th>
+          ${isHeld && html`<th scope="col">Before</th><th scope="col">${data.compared ? "This range" : "Since"}</th>${head("change", "Change", html`<${Meaning} title="Change" term="change of share" formula=${`share of views ${data.compared ? "in this range" : "since"} − share before, in percentage points`} />`)}`}
+          <th scope="col"><${Term} title="Viewers" term="viewers" /></th><th scope="col"><${Term} title="Failed" term="playback failures" /></th>${head("first_seen", "First seen")}${head("last_seen", "Last seen")}<th scope="col">Where</th>
         </tr></thead>
         <tbody>${errors.map((one) => html`<${Row} key=${one.code} one=${one} isHeld=${isHeld} />`)}</tbody>
       </table>

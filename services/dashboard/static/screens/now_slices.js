@@ -4,8 +4,9 @@
 import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText } from "../core/words/format.js";
-import { cellsOf, ordered, sortOf, sortText, viewsOfLive } from "../core/live.js";
+import { cellsOf, ordered, sortOf, sortText, TILES, viewsOfLive } from "../core/live.js";
 import { addressFor, fetchJson } from "../parts/data/asking.js";
+import { Meaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { nameOf, titleOf } from "../parts/data/known.js";
 import { WorldMap } from "../parts/drawing/map.js";
@@ -13,6 +14,10 @@ import { classOf } from "../parts/notable/thresholds.js";
 import { go, Link, place } from "../parts/place.js";
 import { SortHead } from "../parts/sorting.js";
 
+/** What heads mean: as the tiles say it. */
+const TERMS = Object.fromEntries(TILES.map(({ name, term }) => [name, term]));
+/** A head that sorts nothing. @param {string} name @param {string} title */
+const named = (name, title) => html`<th scope="col"><${Term} title=${title} term=${TERMS[name]} /></th>`;
 const WITHOUT = "without the filters above";
 
 /** @param {string[]} filters */
@@ -40,13 +45,13 @@ function Slice({ name, values, of, isWhole }) {
   const most = Math.max(1, ...values.map((one) => one.viewers_now));
   const sort = sortOf(place.value.more[`sort.${name}`]);
   const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ given) => go({ more: { [`sort.${name}`]: sortText(given) } });
-  const head = (/** @type {string} */ column, /** @type {string} */ title) => html`<${SortHead} name=${column} title=${title} sort=${sort} sortBy=${sortBy} />`;
+  const head = (/** @type {string} */ column, /** @type {string} */ title) => html`<${SortHead} name=${column} title=${title} sort=${sort} sortBy=${sortBy}><${Meaning} title=${title} term=${TERMS[column]} /><//>`;
   return html`<article class="card" id=${`slice-${name}`}>
     <h3>By ${nameOf(name)}${isWhole && " · of all viewers"}</h3>
     ${name === "country" && html`<${WorldMap} values=${values} isWarm=${isWarm} />`}
     <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${nameOf(name)}`}>
       <table>
-        <thead><tr><th scope="col">${titleOf(name)}</th>${head("viewers", "Viewers")}${head("rebuffering", "Rebuffering")}<th scope="col">Bitrate</th>${head("failures", "Failures")}</tr></thead>
+        <thead><tr><th scope="col">${titleOf(name)}</th>${head("viewers", "Viewers")}${head("rebuffering", "Rebuffering")}${named("bitrate", "Bitrate")}${head("failures", "Failures")}</tr></thead>
         <tbody>${ordered(values, sort).filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
       </table>
     </div>
@@ -99,7 +104,7 @@ export function Customers({ picture }) {
     <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${place.value.filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
     <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
       <table id="customers-table">
-        <thead><tr><th scope="col">Customer</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Started</th><th scope="col">Failures</th><th scope="col">Exits before start</th><th scope="col">Limits</th></tr></thead>
+        <thead><tr><th scope="col">Customer</th>${named("viewers", "Viewers")}${named("rebuffering", "Rebuffering")}${named("bitrate", "Bitrate")}${named("starts", "Started")}${named("failures", "Failures")}${named("exits", "Exits before start")}<th scope="col">Limits</th></tr></thead>
         <tbody>${picture.customers.map((/** @type {any} */ one) => {
           const cells = cellsOf(one.now);
           return html`<tr key=${one.customer}>

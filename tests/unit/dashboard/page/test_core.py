@@ -10,6 +10,7 @@ import msgspec
 from services.dashboard.page.routes import STATIC
 from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from services.query.core.filters import Filter
+from services.query.core.metrics import METRICS
 from services.query.http.app import OPERATIONS
 from services.rim.http.openapi import document
 
@@ -32,6 +33,11 @@ def test_the_page_knows_how_many_events_a_row_keeps() -> None:
 def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:
     (tmp_path / "document").write_bytes(msgspec.json.encode(document(OPERATIONS, [Filter])))
     _run("reference.test.mjs", {"DOCUMENT": str(tmp_path / "document")})
+
+
+def test_every_formula_can_be_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "metrics").write_bytes(msgspec.json.encode([one.formula for one in METRICS.values()]))
+    _run("formulas.test.mjs", {"METRICS": str(tmp_path / "metrics")})
 
 
 def _run(name: str, environ: dict[str, str]) -> None:

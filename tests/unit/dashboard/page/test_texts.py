@@ -9,11 +9,15 @@ from typing import Final
 import pytest
 
 from services.dashboard.page.routes import STATIC
+from services.query.core.metrics import METRICS
 
 SERVICES: Final = STATIC.parents[1]
 _INNER: Final = re.compile(
     r"(?<![\w./=&?#-])(?:slot|processor|finalizer|revision|partition)s?\b(?![\w=/])", re.IGNORECASE
 )
+#: A table's rows are what is stored, for those who read it; people who look at video see views.
+_STORED: Final = re.compile(r"(?<![\w./&?#-])rows?\b(?![\w=/])", re.IGNORECASE)
+_SCOPE: Final = 'scope="row"'
 #: A name in code, as a field's, is no text.
 _NAME: Final = re.compile(r"[\w./#?=&:-]*")
 _COMMENT: Final = re.compile(r"/\*.*?\*/|(?m:^\s*//[^\n]*$)", re.DOTALL)
@@ -32,6 +36,19 @@ def test_no_text_of_the_page_names_inner_parts() -> None:
         if _INNER.search(text.replace(_LINK_OF_OPERATORS, ""))
     ]
     assert said == []
+
+
+def test_no_text_of_the_page_speaks_of_rows() -> None:
+    paths = [path for suffix in ("*.js", "*.html") for path in STATIC.rglob(suffix) if "vendor" not in path.parts]
+    said = [
+        (str(path.relative_to(STATIC)), text.strip())
+        for path in paths
+        if str(path.relative_to(STATIC)) not in _OF_OPERATORS
+        for text in _texts(path)
+        if _STORED.search(text.replace(_SCOPE, ""))
+    ]
+    named = [text for one in METRICS.values() for text in (one.title, one.formula) if _STORED.search(text)]
+    assert [*said, *named] == []
 
 
 def test_no_problem_that_the_page_shows_names_inner_parts() -> None:

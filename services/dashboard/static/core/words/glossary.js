@@ -4,7 +4,7 @@
 export const GLOSSARY = [
   {
     "name": "views",
-    "formula": "number of rows that are not deleted",
+    "formula": "number of views, without those that were taken back (deleted)",
     "source": "Mux, views",
     "clients": "all",
     "mux": "same",
@@ -136,7 +136,7 @@ export const GLOSSARY = [
     "source": "Mux, rebuffer frequency",
     "clients": "all",
     "mux": "same; Mux's export has it per ms",
-    "cta": "CTA-5004-B: bsa, of the session; the row has the play's part"
+    "cta": "CTA-5004-B: bsa, of the session; the figure here is the play's part"
   },
   {
     "name": "rebuffer events",
@@ -216,7 +216,7 @@ export const GLOSSARY = [
     "source": "Mux; CTA-5004-B, dfa",
     "clients": "mux, CMCD, native",
     "mux": "same",
-    "cta": "CTA-5004-B: dfa is of the session, the row's figure of the play"
+    "cta": "CTA-5004-B: dfa is of the session, the figure here of the play"
   },
   {
     "name": "dropped frame frequency, per minute",

@@ -6,7 +6,7 @@ import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { Answered, useQuestion } from "../data/asking.js";
-import { Term } from "../glossary.js";
+import { MetricMeaning, Term } from "../glossary.js";
 import { html } from "../html.js";
 import { metricOf, titleOf } from "../data/known.js";
 import { Link } from "../place.js";
@@ -47,7 +47,7 @@ export function Suspects({ data, suspects, metric, within }) {
   const hasUsual = data.against === "usual";
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
-      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
+      <thead><tr><th scope="col">Suspected for ${data.title} <${MetricMeaning} name=${data.metric} /></th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
       <tbody>${suspects.map((one) => html`<${Row} key=${JSON.stringify(one.conditions)} one=${one} data=${data} metric=${metric} within=${within} />`)}</tbody>
       ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note"><span class="stays">The time before has too few views to say what is usual: each is held against all other views of the same time.</span></td></tr></tfoot>`}
     </table>

@@ -1,0 +1,62 @@
+"""Errors in the order of a click, in a real browser, beside the truth of the views."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, in_time, within
+from tests.integration.page.page_parts import Looked
+from tests.integration.page.page_views import NEW_ERROR
+from tests.integration.parts.browsing import SOON_MS, inaccessible
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_is_new_and_what_rose_comes_first_by_the_heads_and_in_a_link(seen: Seen, looked: Looked) -> None:
+    seen.open("errors?customer=acme&range=24h")
+    page = seen.page
+    codes = page.locator("#errors tbody th a")
+    sorted_by = page.locator("#errors th[aria-sort]")
+    heads = page.locator("#errors thead")
+    expect(codes).to_have_count(3, timeout=SOON_MS)
+    expect(sorted_by).to_contain_text("Views")
+    expect(codes.last).to_have_text(NEW_ERROR)
+    heads.get_by_role("button", name="First seen", exact=True).press("Enter")
+    expect(codes.first).to_have_text(NEW_ERROR, timeout=SOON_MS)
+    expect(sorted_by).to_have_attribute("aria-sort", "descending")
+    # Beside the range before: what rose most.
+    expect(heads.get_by_role("button", name="Change", exact=True)).to_have_count(0)
+    page.locator("#compare").select_option("previous")
+    heads.get_by_role("button", name="Change", exact=True).click(timeout=SOON_MS)
+
+    def rises(*, is_ascending: bool = False) -> None:
+        from_ms, to_ms = seen.range("/v1/errors")
+        spans = [
+            within(looked, span, customer_id="acme") for span in ((2 * from_ms - to_ms, from_ms), (from_ms, to_ms))
+        ]
+
+        def rose(code: str) -> float:
+            before, after = (sum(view.error_code == code for view in views) / len(views) for views in spans)
+            return after - before
+
+        order = sorted({view.error_code for view in spans[1] if view.error_code}, key=rose, reverse=not is_ascending)
+        assert seen.asked["/v1/errors"]["order_by"] == ["change"]
+        expect(codes).to_have_text(order, timeout=ONE_LOOK_MS)
+
+    in_time(rises)
+    expect(page.locator("#errors .is-new")).to_have_count(1)
+    heads.get_by_role("button", name="Change", exact=True).click()
+    expect(sorted_by).to_have_attribute("aria-sort", "ascending", timeout=SOON_MS)
+    in_time(lambda: rises(is_ascending=True))
+    page.reload()
+    expect(sorted_by).to_contain_text("Change", timeout=SOON_MS)
+    in_time(lambda: rises(is_ascending=True))
+    # What a head means, on a phone too.
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    assert inaccessible(page) == []
+    heads.get_by_role("button", name="What Share of views means").click()
+    expect(page.get_by_role("note")).to_contain_text("views with the code / all views")
+    page.keyboard.press("Escape")
+    # Held against nothing there is no change: the list is by views again.
+    page.locator("#compare").select_option("")
+    expect(sorted_by).to_contain_text("Views", timeout=SOON_MS)
