@@ -31,7 +31,7 @@ from services.query.suspecting import Suspecting
 from services.rim.database.pool import Postgres
 from tests.documents import run_by
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
 
 pytestmark = pytest.mark.integration
 
@@ -129,10 +129,13 @@ async def test_the_commands_of_the_documentation_are_answered(
     listed, exported = (answer for answer in answers if not answer.startswith(b"{"))
     assert listed.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
     assert exported.startswith(b'"customer_id","view_id","day","counted_ms","country","startup_ms"')
-    overall, breakdown, series, suspects, low = (msgspec.json.decode(one) for one in answers if one.startswith(b"{"))
+    overall, breakdown, series, errors, suspects, low = (
+        msgspec.json.decode(one) for one in answers if one.startswith(b"{")
+    )
     assert set(overall["metrics"]) == {"views", "rebuffer_fraction", "startup_ms_p95"}
     assert breakdown["by"] == ["cdn", "country"]
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])
+    assert errors["since_ms"] == T0_MS + 2 * DAY_MS + 16 * HOUR_MS
     assert suspects["metric"] == "playback_failure_fraction"
     assert low["title"] == "weighted average bitrate below 1,500 kbps"
     assert low["threshold"] == {"side": "below", "value": 1_500_000, "unit": "bps", "origin": "given"}
