@@ -22,14 +22,14 @@ def test_the_worst_of_a_card_comes_first_by_keys_and_a_link_shows_it_so(seen: Se
     expect(names).to_have_text(["akamai", "fastly"], timeout=SOON_MS)
     expect(card.locator("th[aria-sort=descending]")).to_contain_text("Viewers")
     for head, order in (("Rebuffering", "descending"), ("Failures", "descending"), ("Failures", "ascending")):
-        card.locator("thead").get_by_role("button", name=head, exact=True).press("Enter")
+        card.locator("thead").locator("button:not(.what)", has_text=head).press("Enter")
         expect(card.locator(f"th[aria-sort={order}]")).to_contain_text(head)
         expect(card.locator("th[aria-sort]")).to_have_count(1)
         expect(names).to_have_text(["akamai", "fastly"] if order == "ascending" else ["fastly", "akamai"])
     # The other cards stay as they are.
     expect(page.locator("#slice-country th[aria-sort]")).to_contain_text("Viewers")
     expect(page.locator("#slice-country tbody th").get_by_role("link")).to_have_text(["DE", "FR"])
-    card.locator("thead").get_by_role("button", name="Rebuffering", exact=True).click()
+    card.locator("thead").locator("button:not(.what)", has_text="Rebuffering").click()
     expect(names).to_have_text(["fastly", "akamai"])
     page.reload()
     expect(names).to_have_text(["fastly", "akamai"], timeout=SOON_MS)
