@@ -21,7 +21,6 @@ import { metricOf, seen } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { go, Link, place } from "../parts/place.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
-import { classOf } from "../parts/notable/thresholds.js";
 import { Customers, Slices, wordsOf } from "./now_slices.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
