@@ -24,7 +24,7 @@ from services.alerts.core.metrics import LEARNED, METRICS, NOTHING, Metric
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, add, window
 from services.alerts.core.slices import WHOLE, is_judged
 from services.alerts.core.suspects import rank
-from shared.schemas.alerts.event import AlertEvent, Evidence, Suspect
+from shared.schemas.alerts.event import AlertEvent, Evidence, SuspectSlice
 from shared.schemas.alerts.rule import AlertRule
 from shared.schemas.live import BUCKET_MS, IDLE_MS
 from shared.statistics import rates
@@ -135,7 +135,9 @@ def _apply(environment: Environment, rule: AlertRule, customer_id: str, end_ms: 
     return event
 
 
-def _suspects(environment: Environment, metric: Metric, found: Mapping[str, Evidence], end_ms: int) -> list[Suspect]:
+def _suspects(
+    environment: Environment, metric: Metric, found: Mapping[str, Evidence], end_ms: int
+) -> list[SuspectSlice]:
     """Who has more than the rest, where the whole has too much of what the rule found."""
     if not found:
         return []

@@ -6,7 +6,15 @@ from typing import Final
 
 import msgspec
 
-from shared.schemas.alerts.event import SCHEMA_VERSION, SLICES_MAX, AlertEvent, Change, EndReason, Evidence, Suspect
+from shared.schemas.alerts.event import (
+    SCHEMA_VERSION,
+    SLICES_MAX,
+    AlertEvent,
+    Change,
+    EndReason,
+    Evidence,
+    SuspectSlice,
+)
 from shared.schemas.alerts.rule import AlertRule
 
 #: An incident is over when nothing was beyond its rule for so long: what comes and goes within it is one incident.
@@ -29,7 +37,7 @@ class Incident(msgspec.Struct, array_like=True):
     affected_max: int
     #: By slice, the least likely (or farthest) evidence.
     worst: dict[str, Evidence]
-    suspects: list[Suspect]
+    suspects: list[SuspectSlice]
     #: Whether slices have joined since the last event.
     has_news: bool = False
 
@@ -42,7 +50,7 @@ def follow(
     end_ms: int,
     *,
     affected: int,
-    suspects: Sequence[Suspect],
+    suspects: Sequence[SuspectSlice],
 ) -> tuple[Incident | None, AlertEvent | None]:
     """Takes what the rule found in the bucket that ended at `end_ms`. Returns the incident that is open then, and the event."""
     if incident is None:

@@ -6,7 +6,7 @@ from typing import Final
 from services.alerts.core.metrics import Metric
 from services.alerts.core.series import Series, window
 from services.alerts.core.slices import WHOLE, is_pair, values_of
-from shared.schemas.alerts.event import SUSPECTS_MAX, Suspect
+from shared.schemas.alerts.event import SUSPECTS_MAX, SuspectSlice
 
 #: A slice must explain so much more than its share of viewers.
 _MORE_MIN: Final = 0.1
@@ -14,7 +14,7 @@ _MORE_MIN: Final = 0.1
 _HITS_MIN: Final = 5
 
 
-def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int, buckets: int) -> list[Suspect]:
+def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int, buckets: int) -> list[SuspectSlice]:
     """The slices of the customer in the last `buckets`, the likeliest first; `rate` is what is usual, or the rule's threshold."""
     if metric.kind != "share" or WHOLE not in series:
         return []
@@ -22,7 +22,7 @@ def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int,
     excess = total[metric.hits] - rate * total[metric.of]
     if excess <= 0:
         return []
-    found: list[tuple[float, str, Suspect]] = []
+    found: list[tuple[float, str, SuspectSlice]] = []
     for name, one in series.items():
         if name == WHOLE or is_pair(name):
             continue
@@ -32,6 +32,6 @@ def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int,
             continue
         explains, share = (hits - rate * of) / excess, of / total[metric.of]
         if explains - share >= _MORE_MIN:
-            suspect = Suspect(slice=values_of(name), explains=explains, share=share, value=hits / of)
+            suspect = SuspectSlice(slice=values_of(name), explains=explains, share=share, value=hits / of)
             found.append((share - explains, name, suspect))
     return [suspect for _, _, suspect in sorted(found, key=lambda one: one[:2])[:SUSPECTS_MAX]]

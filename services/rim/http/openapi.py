@@ -87,13 +87,19 @@ def document(operations: Sequence[Operation], types: Iterable[type] = ()) -> dic
 
 
 def merged(first: dict[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
-    """One document of several APIs; where two name the same, the first one's counts."""
+    """One document of several APIs; of an operation that two have, the first one's counts.
+
+    Raises `ValueError` where two types have one name.
+    """
     found = {**first, "paths": dict(first["paths"])}
     schemas = dict(first["components"]["schemas"])
     for other in others:
         for path, item in other["paths"].items():
             found["paths"][path] = {**item, **found["paths"].get(path, {})}
-        schemas = {**other["components"]["schemas"], **schemas}
+        theirs = other["components"]["schemas"]
+        if clashing := sorted(name for name in theirs.keys() & schemas.keys() if theirs[name] != schemas[name]):
+            raise ValueError(f"two types of the API have one name: {', '.join(clashing)}")
+        schemas = {**theirs, **schemas}
     found["paths"] = dict(sorted(found["paths"].items()))
     found["components"] = {**first["components"], "schemas": dict(sorted(schemas.items()))}
     return found

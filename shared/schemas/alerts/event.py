@@ -44,7 +44,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         return self.probability or 0.0, -self.hits
 
 
-class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+class SuspectSlice(msgspec.Struct, frozen=True, kw_only=True):
     """A slice that has more of what is too much than its share of viewers."""
 
     #: Dimension to value.
@@ -79,4 +79,4 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):
     slices: list[Evidence]
     #: Slices beyond those in `slices`.
     further_slices: int
-    suspects: list[Suspect]
+    suspects: list[SuspectSlice]

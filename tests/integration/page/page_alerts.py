@@ -10,7 +10,7 @@ import psycopg
 
 from services.alerts.store import incidents, rules, schema
 from services.alerts.store.rules import StoredRule
-from shared.schemas.alerts.event import AlertEvent, Suspect
+from shared.schemas.alerts.event import AlertEvent, SuspectSlice
 from shared.schemas.live_minute import STEPS, LiveMinute, LiveSteps
 from tests.unit.alerts.events import EVIDENCE, event
 
@@ -52,7 +52,7 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
     where = msgspec.structs.replace(EVIDENCE, slice={"cdn": "fastly"}, at_ms=opened_ms)
     opened = event(
         customer_id=CUSTOMER, rule_name="Rebuffering", at_ms=opened_ms, opened_ms=opened_ms, last_ms=opened_ms, slices=[where],
-        suspects=[Suspect(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2)],
+        suspects=[SuspectSlice(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2)],
     )  # fmt: skip
     _apart(_land(dsn, opened))
     return opened

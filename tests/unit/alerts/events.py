@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from shared.schemas.alerts.event import SCHEMA_VERSION, AlertEvent, Evidence, Suspect
+from shared.schemas.alerts.event import SCHEMA_VERSION, AlertEvent, Evidence, SuspectSlice
 
 AT_MS = 1_795_996_800_000
 EVIDENCE = Evidence(
     slice={"cdn": "a"}, value=0.081, usual=0.02, hits=81, of=1_000, seconds=15, at_ms=AT_MS, probability=1e-9,
     season="hour_of_week",
 )  # fmt: skip
-SUSPECT = Suspect(slice={"cdn": "a"}, explains=0.97, share=0.3, value=0.081)
+SUSPECT = SuspectSlice(slice={"cdn": "a"}, explains=0.97, share=0.3, value=0.081)
 
 
 def event(change: str = "opened", revision: int = 1, **others: Any) -> AlertEvent:

@@ -74,8 +74,11 @@ const TYPED = { ms: { per: 1_000, name: "s" }, bps: { per: 1e6, name: "Mbps" } }
 /** @param {string} unit - Of the metric. */
 export const typedIn = (unit) => TYPED[unit] ?? { per: 1, name: "" };
 
-/** A threshold as it is typed, in three digits. @param {string} unit @param {number | null | undefined} value - In the API's unit; null: no view has a value. */
-export const typedText = (unit, value) => (value ? String(Number((value / typedIn(unit).per).toPrecision(3))) : "");
+/** A threshold as it is typed. @param {string} unit @param {number} value - In the API's unit. */
+export const typedText = (unit, value) => String(value / typedIn(unit).per);
+
+/** The same of one that nobody typed, in three digits. @param {string} unit @param {number | null} value - Null: no view has a value. */
+export const foundText = (unit, value) => (value === null ? "" : String(Number((value / typedIn(unit).per).toPrecision(3))));
 
 /** The same as the API takes it. @param {string} unit @param {number} typed */
 export const sentText = (unit, typed) => String(typedIn(unit).per > 1 ? Math.round(typed * typedIn(unit).per) : typed);

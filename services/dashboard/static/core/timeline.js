@@ -80,22 +80,26 @@ export function adsOf(row, span_ms) {
 const isError = (/** @type {string} */ event) => event === "error" || event === "warning";
 
 /**
- * Errors and warnings. A row keeps code and text of its last error alone; the others' are in their beacons.
+ * Errors and warnings. A row keeps the last code and text that were reported alone: of which of several errors, their beacons say.
  * @param {any} row
  * @param {Said[]} [said] - Of the beacons: they are those of the timeline where there are as many of a kind.
  * @returns {Mark[]}
  */
 export function errorsOf(row, said = []) {
   const events = /** @type {Event[]} */ (row.events ?? []);
-  const last = unkeptFrom(row) === null ? events.findLastIndex(({ event }) => event === "error") : -1;
+  const isOnly = unkeptFrom(row) === null && events.filter(({ event }) => event === "error").length === 1;
   const text = [row.error_code, row.error_message].filter(Boolean).join(": ");
-  const marks = events.flatMap(({ at_ms, event }, at) => (isError(event) ? [{ at, at_ms, event, text: at === last ? text : "" }] : []));
+  const marks = events.flatMap(({ at_ms, event }, at) => (isError(event) ? [{ at, at_ms, event, text: isOnly && event === "error" ? text : "" }] : []));
   return marks.map((mark) => {
     const own = marks.filter(({ event }) => event === mark.event);
     const theirs = said.filter(({ event }) => event === mark.event);
-    return own.length === theirs.length && !mark.text ? { ...mark, text: theirs[own.indexOf(mark)].text } : mark;
+    return own.length === theirs.length ? { ...mark, text: theirs[own.indexOf(mark)].text || mark.text } : mark;
   });
 }
+
+/** The code in the name of an event of one's own, as dash.js and hls.js send it by CMCD (`cen`, docs/clients.md). */
+const NAMED_CODE = /^playhead-error:(.+)$/;
+const isSaid = (/** @type {any} */ one) => typeof one === "string" ? one !== "" : typeof one === "number";
 
 /**
  * The errors and warnings among beacons as they came, each once and in the client's order.
@@ -105,13 +109,16 @@ export function errorsOf(row, said = []) {
 export function errorsSaid(beacons) {
   const found = new Map();
   for (const { beacon } of beacons) {
-    if (!beacon || !isError(beacon.event)) continue;
-    const attrs = { ...beacon.attrs, ...beacon.attrs?.payload };
-    const parts = [attrs.player_error_code ?? attrs.error_code ?? attrs.code ?? attrs.ec, attrs.player_error_message ?? attrs.error_message ?? attrs.message];
-    const text = parts.filter((one) => (one ?? "") !== "").join(": ");
-    found.set(JSON.stringify([beacon.seq, beacon.client_time_ms, beacon.event, text]), { event: beacon.event, at_ms: beacon.client_time_ms, text });
+    const attrs = { ...beacon?.attrs, ...beacon?.attrs?.payload };
+    const named = NAMED_CODE.exec(attrs.cen ?? "")?.[1];
+    const event = named ? "error" : beacon?.event;
+    if (!isError(event)) continue;
+    const parts = [named ?? attrs.player_error_code ?? attrs.error_code ?? attrs.code ?? attrs.ec, attrs.player_error_message ?? attrs.error_message ?? attrs.message];
+    const text = parts.filter(isSaid).join(": ");
+    found.set(JSON.stringify([beacon.seq, beacon.client_time_ms, event, text]), { event, at_ms: beacon.client_time_ms, seq: beacon.seq, text });
   }
-  return [...found.values()].sort((one, other) => one.at_ms - other.at_ms);
+  // A clock may be set back, a number is not. Clients without numbers have times.
+  return [...found.values()].sort((one, other) => (one.seq ?? 0) - (other.seq ?? 0) || one.at_ms - other.at_ms).map(({ event, at_ms, text }) => ({ event, at_ms, text }));
 }
 
 /** A mark as its tooltip and its label say it. @param {Mark} mark */

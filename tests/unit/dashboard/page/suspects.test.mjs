@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
 import { comparedRange, DAY_MS, HOUR_MS } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { baselineOf, evidenceText, excessText, questionOf, ranked, sentText, typedText } from "../../../../services/dashboard/static/core/suspects.js";
+import { baselineOf, evidenceText, excessText, questionOf, ranked, foundText, sentText, typedText } from "../../../../services/dashboard/static/core/suspects.js";
 
 const NOW_MS = Date.UTC(2026, 0, 10, 12, 34, 56);
 const explore = (search) => placeOf("/explore", search, "UTC");
@@ -64,8 +64,9 @@ test("what was asked of one picture is not asked of another one", () => {
   assert.equal(changed(placeOf("/", "", "UTC"), { screen: "explore", range: "1h", more: { suspects: "1" } }).more.suspects, "1");
 });
 
-test("a threshold is shown in three digits, and typed in units of people", () => {
-  assert.deepEqual([["ms", 5_873.2], ["ms", 940], ["bps", 1_234_567], ["score", 61.75], ["ms", null], ["ms", 0]].map(([unit, value]) => typedText(unit, value)), ["5.87", "0.94", "1.23", "61.8", "", ""]);
+test("a threshold that was found is shown in three digits, one that was typed as it was, in units of people", () => {
+  assert.deepEqual([["ms", 5_873.2], ["ms", 940], ["bps", 1_234_567], ["score", 61.75], ["ms", null], ["ms", 0]].map(([unit, value]) => foundText(unit, value)), ["5.87", "0.94", "1.23", "61.8", "", "0"]);
+  assert.deepEqual([typedText("ms", 12_345), typedText("bps", 1_234_567), typedText("ms", 0)], ["12.345", "1.234567", "0"]);
   assert.deepEqual([sentText("ms", 2.5), sentText("ms", 0.0004), sentText("bps", 1.5), sentText("score", 61.75)], ["2500", "0", "1500000", "61.75"]);
 });
 

@@ -4,17 +4,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, levelsOf, markText, playheadText, statesOf, unkeptFrom } from "../../../../services/dashboard/static/core/timeline.js";
 
-test("the last error of a timeline has the code and text of its row, and all others say that they have none", () => {
+test("the only error of a timeline has the code and text of its row, of several each says that it has none", () => {
   const at = (at_ms, event) => ({ at_ms, event });
-  const row = { error_code: "404", error_message: "no manifest", events: [at(0, "viewstart"), at(900, "error"), at(1_200, "warning"), at(2_000, "error")] };
+  const row = { error_code: "404", error_message: "no manifest", events: [at(0, "viewstart"), at(1_200, "warning"), at(2_000, "error")] };
   assert.deepEqual(errorsOf(row), [
-    { at: 1, at_ms: 900, event: "error", text: "" },
-    { at: 2, at_ms: 1_200, event: "warning", text: "" },
-    { at: 3, at_ms: 2_000, event: "error", text: "404: no manifest" },
+    { at: 1, at_ms: 1_200, event: "warning", text: "" },
+    { at: 2, at_ms: 2_000, event: "error", text: "404: no manifest" },
   ]);
-  assert.deepEqual(errorsOf(row).map(markText), ["error, at 900 ms", "warning, at 1.20 s", "error 404: no manifest, at 2.00 s"]);
-  // The last error of a longer view may not be among the first 200 events.
-  const long = Array.from({ length: 200 }, (_, n) => at(n, "error"));
+  assert.deepEqual(errorsOf(row).map(markText), ["warning, at 1.20 s", "error 404: no manifest, at 2.00 s"]);
+  // The row keeps the last code that was reported; the last error may have had none.
+  assert.deepEqual(errorsOf({ ...row, events: [at(900, "error"), ...row.events] }).filter((one) => one.text), []);
+  // The error that it is of may not be among the first 200 events.
+  const long = [at(0, "error"), ...Array.from({ length: 199 }, (_, n) => at(n, "playing"))];
   assert.deepEqual(errorsOf({ ...row, events: long }).filter((one) => one.text), []);
   assert.deepEqual(errorsOf({}), []);
 });
@@ -32,9 +33,12 @@ test("errors of a timeline have the codes of their beacons where there are as ma
     beacon("warning", 5, { payload: { code: 0, message: "" } }),
   ]);
   assert.deepEqual(found.map(({ event, text }) => [event, text]), [["error", "2: late"], ["warning", "0"], ["error", "404: gone"]]);
-  assert.deepEqual(errorsOf(row, found).map((one) => one.text), ["2: late", "0", "404"]);
+  assert.deepEqual(errorsOf(row, found).map((one) => one.text), ["2: late", "0", "404: gone"]);
   // One beacon is missing: which of the errors it was, nobody knows.
-  assert.deepEqual(errorsOf(row, found.slice(1)).map((one) => one.text), ["", "0", "404"]);
+  assert.deepEqual(errorsOf(row, found.slice(1)).map((one) => one.text), ["", "0", ""]);
+  // A clock that is set back changes no order, a code may be in the name of an event, and an object is no code.
+  const cmcd = errorsSaid([beacon("error", 5, { ec: { a: 1 } }, 2), beacon("ce", 9, { cen: "playhead-error:27" }, 1)]);
+  assert.deepEqual(cmcd.map(({ event, text }) => [event, text]), [["error", "27"], ["error", ""]]);
 });
 
 test("a place in a video is told as players show it", () => {

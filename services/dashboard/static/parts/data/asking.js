@@ -12,6 +12,8 @@ import { html } from "../html.js";
 const ANSWER_MS_MAX = 40_000;
 /** From then on the page says that an answer takes long. */
 const SLOW_MS = 4_000;
+/** After it a question that failed is asked again. */
+const BROKEN_MS = 5_000;
 /** Answers that are kept, for the way back. */
 const KEPT_MAX = 60;
 
@@ -134,9 +136,10 @@ export function useQuestion(path, place, params, every_ms = 0, size = {}) {
  * @param {() => string} addressOf
  * @param {number} [every_ms]
  * @param {string | number} [version]
+ * @param {boolean} [isByClick] - Whether it waits for another click where it failed.
  * @returns {Answer}
  */
-export function useFetched(key, addressOf, every_ms = 0, version = 0) {
+export function useFetched(key, addressOf, every_ms = 0, version = 0, isByClick = false) {
   /** @type {import("@preact/signals").Signal<Answer & {key: string | null}>} */
   const state = useSignal(begun(key, addressOf));
   // Before the skeleton is painted: a question need not wait for a frame.
@@ -145,7 +148,7 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0) {
     const stop = new AbortController();
     let timer = 0;
     const ask = async () => {
-      if (document.hidden && state.value.key === key && state.value.data) {
+      if (document.hidden && state.value.key === key && (state.value.data || state.value.problem)) {
         timer = setTimeout(ask, 1_000);
         return;
       }
@@ -160,7 +163,8 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0) {
       // What only lists things, as recent incidents do, is no figure.
       if (state.value.data?.about || state.value.problem) noteFirst();
       const isBroken = state.value.problem && ![400, 403, 404, 422].includes(state.value.problem.status);
-      if (every_ms || isBroken) timer = setTimeout(ask, isBroken ? 5_000 : every_ms);
+      // What is asked by a click alone is not asked by itself until it ends: a dear question would hold up all others.
+      if (isBroken ? !isByClick : every_ms) timer = setTimeout(ask, isBroken ? BROKEN_MS : every_ms);
     };
     ask();
     return () => {

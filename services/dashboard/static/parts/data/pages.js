@@ -2,7 +2,7 @@
 // Lists of the API in pages: a button asks for the next one, by the cursor of the last.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { place } from "../place.js";
 import { addressFor, fetchJson } from "./asking.js";
@@ -17,7 +17,9 @@ export function Pages({ newest, path = "", params = {}, addressOf = (cursor) => 
   const kept = useSignal(/** @type {any[]} */ ([]));
   const problem = useSignal("");
   const isAsking = useSignal(false);
+  const current = useRef(version);
   useEffect(() => {
+    current.current = version;
     kept.value = [];
   }, [version]);
   const pages = kept.value.length ? kept.value : [newest];
@@ -25,8 +27,10 @@ export function Pages({ newest, path = "", params = {}, addressOf = (cursor) => 
   const more = async () => {
     isAsking.value = true;
     try {
-      kept.value = [...pages, await fetchJson(addressOf(next))];
+      const page = await fetchJson(addressOf(next));
       problem.value = "";
+      // Of a list that was changed meanwhile it is no page.
+      if (current.current === version) kept.value = [...pages, page];
     } catch (error) {
       problem.value = /** @type {any} */ (error).title;
     } finally {

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { rangeText } from "../../core/place/ranges.js";
-import { baselineOf, questionOf, ranked, RANKS, sentText, typedIn, typedText } from "../../core/suspects.js";
+import { baselineOf, questionOf, ranked, RANKS, sentText, typedIn, typedText, foundText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { addressFor, Answered, useFetched } from "../data/asking.js";
 import { capital, metricOf, metrics } from "../data/known.js";
@@ -40,7 +40,7 @@ function Asked({ metric, compare, asked }) {
   // The times follow from the moment when it is asked: a minute later it is the same question.
   const key = JSON.stringify(["/v1/suspects", customer, range, from, to, tz, filters, metric, threshold, compare]);
   const address = () => addressFor("/v1/suspects", within, { limit: LIMIT, ...questionOf(metric, asked, threshold, baseline()) });
-  const found = useFetched(isOpen && !doesOverlap ? key : null, address, 0, again.value);
+  const found = useFetched(isOpen && !doesOverlap ? key : null, address, 0, again.value, true);
   const toggle = () => go({ more: { suspects: isOpen ? "" : "1", threshold: "" } });
   const search = () => {
     again.value += 1;
@@ -48,7 +48,7 @@ function Asked({ metric, compare, asked }) {
   return html`<div class="who" id="suspected">
     <div class="section-head">
       <button type="button" class="where-toggle" id="ask-suspects" aria-expanded=${isOpen} onClick=${toggle}>Who is behind it?</button>
-      ${isOpen && asked.parameter && html`<${Threshold} side=${asked.by} unit=${metricOf(metric).unit} value=${threshold || (found.data?.threshold?.value ?? "")} />`}
+      ${isOpen && asked.parameter && html`<${Threshold} side=${asked.by} unit=${metricOf(metric).unit} largest=${asked.largest} given=${threshold} found=${found.data?.threshold?.value ?? null} />`}
       ${isOpen && found.data && html`<${Rank} />`}
       ${isOpen && !doesOverlap && html`<button type="button" id="search-again" disabled=${found.isAsking} onClick=${search}>${found.isAsking ? "Searching …" : "Search again"}</button>`}
     </div>
@@ -67,14 +67,14 @@ function Drawn({ data, metric, within }) {
     ${suspects.length > 0 ? html`<${Suspects} data=${data} suspects=${suspects} metric=${metric} within=${within} />` : html`<p class="empty" id="unsuspected">Nobody stands out in ${data.title}: chance and the usual changes explain the figures, or all views have changed alike.</p>`}`;
 }
 
-/** Which views are bad, until another value is typed: as the answer says it. @param {{side: string, unit: string, value: string | number}} props */
-function Threshold({ side, unit, value }) {
+/** Which views are bad: as somebody has typed it, or as the answer says it. @param {{side: string, unit: string, largest: number | null, given: string, found: number | null}} props */
+function Threshold({ side, unit, largest, given, found }) {
   const send = (/** @type {any} */ event) => {
     event.preventDefault();
     go({ more: { threshold: sentText(unit, Number(new FormData(event.target).get("threshold"))) } });
   };
   return html`<form class="pick" id="threshold-form" onSubmit=${send}>
-    <label>Bad ${side} <${Field} type="number" id="threshold" name="threshold" min="0" step="any" size="7" required value=${typedText(unit, Number(value))} /> ${typedIn(unit).name}</label>
+    <label>Bad ${side} <${Field} type="number" id="threshold" name="threshold" min="0" max=${largest === null ? undefined : largest / typedIn(unit).per} step="any" size="7" required value=${given === "" ? foundText(unit, found) : typedText(unit, Number(given))} /> ${typedIn(unit).name}</label>
     <button type="submit">Search</button>
   </form>`;
 }
