@@ -4,7 +4,7 @@
 import { comparedRange, resolved } from "./place/ranges.js";
 import { countText, durationText } from "./words/format.js";
 
-/** What a sum adds up is counted, or is time. `one` and `many` name it. @typedef {{one: string, many: string, isTime?: boolean}} Events */
+/** What a sum adds up is counted, or is time. `one` and `many` name it. @typedef {{one: string, many: string, isTime?: boolean, isBare?: boolean}} Events */
 
 /** What there is more of than expected, by the metric of the question. @type {Record<string, Events>} */
 const EVENTS = {
@@ -18,7 +18,8 @@ const EVENTS = {
   seek_latency_ms: { one: "seeking", many: "seeking", isTime: true },
   request_latency_ms: { one: "waiting for requests", many: "waiting for requests", isTime: true },
   dropped_frames_per_minute: { one: "dropped frame", many: "dropped frames" },
-  upscale_fraction: { one: "upscaling", many: "upscaling", isTime: true },
+  // A sum of ratios over time has no unit that anybody knows.
+  upscale_fraction: { one: "upscaling", many: "upscaling", isBare: true },
 };
 /** Of all others: views on the bad side of a threshold. */
 const BAD_VIEWS = { one: "bad view", many: "bad views" };
@@ -32,7 +33,8 @@ export const EXCESS_MEANS = [
 
 /** @param {string} metric @param {number} excess - Bad views, or ms of a sum. */
 export function excessText(metric, excess) {
-  const { one, many, isTime } = { isTime: false, ...(EVENTS[metric] ?? BAD_VIEWS) };
+  const { one, many, isTime, isBare } = { isTime: false, isBare: false, ...(EVENTS[metric] ?? BAD_VIEWS) };
+  if (isBare) return `more ${many} than expected`;
   const count = Math.round(excess);
   return `${isTime ? durationText(excess) : countText(count)} more ${count === 1 ? one : many} than expected`;
 }

@@ -105,8 +105,7 @@ def detail(
         state,
         found_in,
         {name: value for name, value in whole.items() if name not in _APART},
-        {name: value_of(one, whole) for name, one in DIMENSIONS.items()}
-        | {f"{CUSTOM}{name}": value for name, value in custom.items()},
+        dimensions,
         counted_ms(whole),
         [dict(event) for event in whole["events"] or []],
         recording,

@@ -150,5 +150,10 @@ def beyond(value: Value, threshold: Threshold) -> Measured:
 def _text(threshold: Threshold) -> str:
     value = threshold.value or 0
     if threshold.unit == "bps":
-        return f"{value / 1_000:,.0f} kbps"
-    return f"{value:,.0f} ms" if threshold.unit == "ms" else f"{value:g}"
+        return f"{_number(value / 1_000)} kbps"
+    return f"{_number(value)} ms" if threshold.unit == "ms" else f"{value:g}"
+
+
+def _number(value: float) -> str:
+    """Whole where nothing is lost by it that anybody sees."""
+    return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"

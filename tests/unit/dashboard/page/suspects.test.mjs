@@ -15,6 +15,7 @@ test("a suspect's excess says what there is more of, counted or in time", () => 
   assert.equal(excessText("exit_before_start_fraction", 1.2), "1 more exit before start than expected");
   assert.equal(excessText("rebuffer_fraction", 8_280_000), "2.3 h more rebuffering than expected");
   assert.equal(excessText("dropped_frames_per_minute", 7), "7 more dropped frames than expected");
+  assert.equal(excessText("upscale_fraction", 8_280_000), "more upscaling than expected");
   assert.equal(excessText("startup_ms", 7), "7 more bad views than expected");
   assert.deepEqual([evidenceText(3.06), evidenceText(41.4)], ["evidence 3.1", "evidence 41"]);
 });

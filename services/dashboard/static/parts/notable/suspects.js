@@ -54,7 +54,7 @@ export function Suspects({ data, suspects, metric, within }) {
   </div>`;
 }
 
-/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before: these are the same numbers there. @param {{one: any, data: any, metric: string, within: Place}} props */
+/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before. Of a ratio these are the same numbers there; of a value Explore draws the metric itself. @param {{one: any, data: any, metric: string, within: Place}} props */
 function Row({ one, data, metric, within }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
   const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
