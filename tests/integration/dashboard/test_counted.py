@@ -122,9 +122,7 @@ def test_a_customer_of_whom_nothing_was_counted_is_led_to_its_player(installatio
     expect(page.locator("#tiles")).to_have_count(0)
     # Its searches are over, and say so in words alone.
     expect(page.locator("#suspected [role=status]")).to_have_count(0, timeout=SOON_MS)
-    said = (
-        r"^Suspects of the last hour's finished views\s*A view counts here once it has finished\..*\s*Nobody stands out"
-    )
+    said = r"^Suspects of the last hour's finished views.*A view counts here once it has finished\..*Nobody stands out"
     expect(page.locator("#suspected")).to_have_text(re.compile(said))
     page.locator("#not-counted").get_by_role("link", name="Connect your player").click()
     expect(page.locator("#snippet")).to_contain_text("nobody-yet", timeout=SOON_MS)
