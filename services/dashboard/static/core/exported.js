@@ -26,5 +26,5 @@ export function exportOf({ metric, as, by, second, compare, table }) {
   }
   if (as === "distribution" && field) return { of: "distribution", params: { of: field }, what: `the bins of the distribution${compare && ", of this range alone"}` };
   if (!by || as === "multiples") return { of: "overall", params: asked, what: "the figure" };
-  return { of: "breakdown", params: { ...asked, by: second ? `${by},${second}` : by, ...table, limit: ROWS_MAX }, what: "every row of the table" };
+  return { of: "breakdown", params: { ...asked, by: second ? `${by},${second}` : by, ...table, limit: ROWS_MAX }, what: "all of the table" };
 }

@@ -24,7 +24,7 @@ function parametersOf(params) {
 /**
  * @param {{of: import("../core/exported.js").Of, params: Record<string, string | number>, what?: string}} props - `what` the file has, in words.
  */
-export function Export({ of, params, what = "all rows" }) {
+export function Export({ of, params, what = "everything" }) {
   const state = useSignal("");
   const make = async (/** @type {string} */ format) => {
     state.value = "The file is being made …";

@@ -54,7 +54,7 @@ export function Groups({ metric, by, compare }) {
         </tbody>
       </table>
     </div>
-    ${(more || isGrowing.value) && html`<button type="button" id="more-rows" disabled=${isGrowing.value} onClick=${grow}>More rows</button>`}`} />`;
+    ${(more || isGrowing.value) && html`<button type="button" id="more-rows" disabled=${isGrowing.value} onClick=${grow}>More values</button>`}`} />`;
 }
 
 /** What a group is of. @param {string[]} by @param {(string | null)[]} key @returns {{customer: string, filters: string[]}} */
