@@ -64,11 +64,10 @@ _AWAY: Final = STATIC / "pages" / "away.html"
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
 _POLICY: Final = "Content-Security-Policy"
-_HEADERS: Final = {
-    _POLICY: POLICY.format(scripts=""),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
+_HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_OWN_POLICY: Final = POLICY.format(scripts="")
+#: Browsers take the policy of the document for them, and `nosniff` keeps them from being one. A first load has fifty.
+_NO_DOCUMENTS: Final = ("text/javascript", "text/css")
 
 
 @dataclass(frozen=True)
@@ -167,10 +166,9 @@ def _away_page() -> web.Response:
 
 async def _finish(request: web.Request, response: web.StreamResponse) -> None:
     """Counts every answer and gives it the page's headers."""
-    own_policy = response.headers.get(_POLICY)
     response.headers.update(_HEADERS)
-    if own_policy is not None:
-        response.headers[_POLICY] = own_policy
+    if _POLICY not in response.headers and response.content_type not in _NO_DOCUMENTS:
+        response.headers[_POLICY] = _OWN_POLICY
     # What is served changes with every release and every bucket; a cached page would lie about its age.
     response.headers["Cache-Control"] = "no-cache" if request.path.startswith("/static/") else "no-store"
     metrics.counter(DASHBOARD_REQUESTS).labels(request.match_info.route.name or "none", str(response.status)).inc()
