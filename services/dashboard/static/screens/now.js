@@ -32,6 +32,11 @@ export default function Now() {
   const finished = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
   const { picture, status } = useLive(customer, slice);
   useEffect(() => take(picture), [picture]);
+  // The first figures are painted before the cards, which take longer to draw.
+  const hasPainted = useSignal(false);
+  useEffect(() => {
+    if (picture) hasPainted.value = true;
+  }, [Boolean(picture)]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
   return html`
     <${Controls} hasRange=${false} />
@@ -45,8 +50,8 @@ export default function Now() {
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
-    ${picture?.slices && html`<${Slices} picture=${picture} />`}
-    ${customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
+    ${hasPainted.value && picture?.slices && html`<${Slices} picture=${picture} />`}
+    ${hasPainted.value && customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
 }
 
 /** Which of the filters live figures are of, of which they can be, and what a picture says of the dimensions that are counted. */
