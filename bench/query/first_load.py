@@ -137,7 +137,7 @@ def _part(loads: Loads, count: int) -> Part:
     lines = ["| screen | first numbers |", "|---|---|"]
     lines += [f"| {screen} | {', '.join(f'{ms:,.0f}' for _, ms in each)} ms |" for screen, each in loads.items()]
     return Part(
-        name="page-demo",
+        name="first-load",
         title="The page of the demo",
         command=f"python -m bench.query.first_load --loads {count}",
         checked="each load ends with a number",

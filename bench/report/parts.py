@@ -18,7 +18,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "query": ("bench.query", "--clickhouse", "--postgres"),
     "layout": ("bench.query.layout",),
     "page": ("bench.query.page",),
-    "page-demo": ("bench.query.first_load",),
+    "first-load": ("bench.query.first_load",),
     "suspects": ("bench.suspects",),
     "e2e": ("bench.e2e",),
     "alerts": ("bench.alerts", "--environments", "1"),
