@@ -68,6 +68,8 @@ async def test_partitions_are_passed_on_and_have_a_page(desk: Desk) -> None:
 
 async def test_every_answer_has_a_policy_but_scripts_and_styles_which_are_under_their_documents(desk: Desk) -> None:
     for path in ("/static/main.js", "/static/styles/screens.css", "/static/icon.svg", "/login", "/v1/live", "/no-such"):
-        async with desk.client.get(path, headers={"Cookie": cookie_header(OWNER).decode().partition(": ")[2]}) as answer:
+        async with desk.client.get(
+            path, headers={"Cookie": cookie_header(OWNER).decode().partition(": ")[2]}
+        ) as answer:
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
             assert ("Content-Security-Policy" in answer.headers) == (not path.endswith((".js", ".css"))), path
