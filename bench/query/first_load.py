@@ -72,16 +72,16 @@ def first_load(page: Page, url: str, screen: str) -> tuple[int, float]:
     return sum(sizes), float(painted.json_value())
 
 
-def compared(loads: Loads) -> list[Compared]:
-    """The sizes and times of each screen beside their goals."""
+def compared(loads: Loads, *, of: str = "page") -> list[Compared]:
+    """The sizes and times of each screen beside their goals. `of` says of which page."""
     found = []
     for screen, each in loads.items():
         size, number_ms = max(size for size, _ in each), float(nearest_rank([ms for _, ms in each], 0.5) or 0)
-        what = f"page: first load of {screen}"
+        what = f"{of}: first load of {screen}"
         found += [
             Compared(what, f"{size / 1_000:.0f} kB", "≤ 150 kB", size <= FIRST_LOAD_BYTES_MAX),
             Compared(
-                f"page: first number of {screen}, p50",
+                f"{of}: first number of {screen}, p50",
                 f"{number_ms:,.0f} ms",
                 "≤ 1 s",
                 number_ms <= FIRST_NUMBER_MS_MAX,
@@ -141,10 +141,7 @@ def _part(loads: Loads, count: int) -> Part:
         title="The page of the demo",
         command=f"python -m bench.query.first_load --loads {count}",
         checked="each load ends with a number",
-        compared=[
-            Compared(one.what.replace("page:", "page of the demo:"), one.value, one.goal, one.is_met)
-            for one in compared(loads)
-        ],
+        compared=compared(loads, of="page of the demo"),
         lines=[
             (
                 "The demo runs as `make demo KEEP=1` starts it, and its live viewers play while the page is loaded."

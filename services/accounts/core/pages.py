@@ -11,12 +11,12 @@ import msgspec
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 500
 CURSOR_CHARS_MAX: Final = 4_000
-#: What a cursor is, for those whose own is none.
+#: What a refused cursor should have been.
 MEANT: Final = "`next` of a page of this list, for the same question"
 #: Of µs since 1970, for the next three centuries.
 _TIME_DIGITS_MAX: Final = 16
-#: As Postgres and files count.
-_NUMBER_MAX: Final = 2**63 - 1
+#: As Postgres, DuckDB and files count.
+NUMBER_MAX: Final = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -117,4 +117,4 @@ def number_of(text: str) -> int:
     """A number in a cursor. Raises `CursorWrong`."""
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise CursorWrong
-    return min(int(text), _NUMBER_MAX)
+    return min(int(text), NUMBER_MAX)

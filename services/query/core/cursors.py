@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import GenericAlias
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -38,10 +38,6 @@ class Asked(Protocol):
         ...
 
 
-#: What DuckDB's numbers hold.
-_NUMBER_MAX: Final = 2**63 - 1
-
-
 def name_of(asked: Asked, **left_out: Any) -> str:
     """A name for the list that these parameters ask for, whatever its range: see `pages.name_of`."""
     return pages.name_of(type(asked).__name__, asked, from_="", to="", **left_out)
@@ -66,7 +62,7 @@ def opened(asked: Asked, name: str, place: tuple[Any, ...]) -> tuple[Mapping[str
     from_ms, to_ms, *after = found
     # What a list is ordered by may be a sum, such as bits over time; all else is a time, a day or a count.
     if not all(limits.FIRST_MS <= bound <= limits.LAST_MS for bound in (from_ms, to_ms)) or not all(
-        abs(one) <= (limits.LAST_MS if kind is int else _NUMBER_MAX)
+        abs(one) <= (limits.LAST_MS if kind is int else pages.NUMBER_MAX)
         for one, kind in zip(after, place, strict=True)
         if isinstance(one, int | float)
     ):

@@ -2,8 +2,12 @@
 // Heads of tables that are sorted by a click, on the same head again the other way round.
 
 import { html } from "./html.js";
+import { go } from "./place.js";
 
 /** By which column a table is sorted. @typedef {{by: string, isAscending: boolean}} Sort */
+
+/** Sorts the one table of a screen, as its address has it. @param {Sort} sort */
+export const sortBy = ({ by, isAscending }) => go({ more: { sort: by, order: isAscending ? "ascending" : "" } });
 
 /**
  * @param {{name: string, title: string, sort: Sort, sortBy: (sort: Sort) => void, children?: any}} props - `name`: of the column. `children` stand beside the title.

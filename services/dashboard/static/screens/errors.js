@@ -11,9 +11,9 @@ import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
-import { Pages, pagesKey } from "../parts/data/pages.js";
+import { once, Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
-import { SortHead } from "../parts/sorting.js";
+import { SortHead, sortBy } from "../parts/sorting.js";
 
 /** What the list can be sorted by; `change` where something is held against what was. */
 const SORTS = ["views", "change", "first_seen", "last_seen"];
@@ -49,10 +49,9 @@ export default function Errors() {
 function Table({ pages, isHeld, sort }) {
   const data = pages[0];
   if (!data.errors.length) return html`<p class="empty">No view with an error among ${countText(data.n)} views of this range.</p>`;
-  const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ { by, isAscending }) => go({ more: { sort: by === "views" ? "" : by, order: isAscending ? "ascending" : "" } });
   const head = (/** @type {string} */ name, /** @type {string} */ title, /** @type {any} */ meaning = "") => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy}>${meaning}<//>`;
   // Views that finish between two pages may move a code to a later one.
-  const errors = [...new Map(pages.flatMap((page) => page.errors).map((/** @type {any} */ one) => [one.code, one])).values()];
+  const errors = once(pages.flatMap((page) => page.errors), (one) => one.code);
   return html`
     <p class="note">${countText(data.with_error)} of ${countText(data.n)} views had an error, of ${countText(data.codes)} codes.${data.compared && html` <span id="compared">Before: ${rangeText(data.compared, place.value.tz)}</span>`}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Errors by code">

@@ -15,17 +15,16 @@ import { narrowTo } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { classOf } from "../parts/notable/thresholds.js";
 import { go, Link, place } from "../parts/place.js";
+import { SortHead, sortBy } from "../parts/sorting.js";
 
 /** @param {{metric: string, by: string, compare: string}} props */
 export function Groups({ metric, by, compare }) {
   const table = tableOf(place.value.more, metricOf(metric));
-  const { order_by, order } = table;
+  const sort = { by: table.order_by, isAscending: table.order === "ascending" };
   const rows = rowsOf(place.value.more.rows);
   const found = useQuestion("/v1/breakdown", place.value, { by, metrics: metric, compare, ...table }, 30_000, { limit: rows });
   const { unit, title } = metricOf(metric);
-  const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: order_by === name && order !== "ascending" ? "ascending" : "" } });
-  const head = (/** @type {string} */ name, /** @type {string} */ text) => html`<th scope="col" aria-sort=${order_by === name ? order || "descending" : undefined}>
-    <button type="button" onClick=${() => sortBy(name)}>${text}</button></th>`;
+  const head = (/** @type {string} */ name, /** @type {string} */ text) => html`<${SortHead} name=${name} title=${text} sort=${sort} sortBy=${sortBy} />`;
   // Where a figure rests on all views, one column says both.
   const hasBase = (found.data?.groups ?? []).some((/** @type {any} */ group) => group.n !== group.metrics[metric].n);
   const isGrowing = useSignal(false);

@@ -12,8 +12,8 @@ import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/ask
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { Facts } from "../parts/facts.js";
-import { Field } from "../parts/field.js";
 import { MetricMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
@@ -21,6 +21,7 @@ import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { classOf } from "../parts/notable/thresholds.js";
+import { SortHead, sortBy } from "../parts/sorting.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
 /** Titles of a page, and the most that the API has on one. */
@@ -45,12 +46,12 @@ function List() {
   const { sort = "viewers", order = "", views_min = "", compare = "" } = more;
   const params = { order_by: sort || "viewers", order, compare, views_min, limit: Math.min(LISTED_MAX, Number(more.rows) || LISTED) };
   const found = useQuestion("/v1/titles", place.value, params, 30_000);
-  const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
-    <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button> <${MetricMeaning} name=${name} /></th>`;
+  const sorted = { by: sort || "viewers", isAscending: order === "ascending" };
+  const head = (/** @type {string} */ name) => html`<${SortHead} name=${name} title=${capital(metricOf(name).title)} sort=${sorted} sortBy=${sortBy}><${MetricMeaning} name=${name} /><//>`;
   return html`
     <div class="controls" role="region" aria-label="What is shown">
       <${Compare} value=${compare} />
-      <label class="pick">At least <${Field} id="views-min" type="number" min="0" value=${views_min} size="6" onChange=${(/** @type {any} */ e) => go({ more: { views_min: e.target.value } })} /> views</label>
+      <${ViewsMin} />
     </div>
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`

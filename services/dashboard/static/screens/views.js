@@ -9,7 +9,7 @@ import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { customs, dimensions, titleOf } from "../parts/data/known.js";
-import { Pages, pagesKey } from "../parts/data/pages.js";
+import { once, Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
 
 const ROWS = 50;
@@ -49,7 +49,7 @@ function OpenViews({ asked, columns }) {
   const draw = (/** @type {any} */ data) => html`<${Pages} key=${pagesKey(params)} newest=${data} path="/v1/open-views" params=${params} what="open views" id="more-open"
     draw=${(/** @type {any[]} */ pages) => {
       // A view whose older beacons are no longer read may come again.
-      const rows = [...new Map(pages.flatMap((page) => page.views).map((/** @type {any} */ row) => [`${row.customer_id} ${row.view_id}`, row])).values()];
+      const rows = once(pages.flatMap((page) => page.views), (row) => `${row.customer_id} ${row.view_id}`);
       const looked = pages.reduce((sum, page) => sum + page.looked_up_n, 0);
       return html`<p class="note" id="open-count">${openText(rows.length, looked, pages[0])}</p>
         ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns.filter((name) => name !== FINISHED)} />` : html`<p class="empty">${pages.at(-1).next ? "No open view among these matches." : "No open view matches."}</p>`}`;

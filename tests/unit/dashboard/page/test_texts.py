@@ -27,28 +27,13 @@ _LINK_OF_OPERATORS: Final = '<a href="/partitions">Partitions</a>'
 
 
 def test_no_text_of_the_page_names_inner_parts() -> None:
-    paths = [path for suffix in ("*.js", "*.html") for path in STATIC.rglob(suffix) if "vendor" not in path.parts]
-    said = [
-        (str(path.relative_to(STATIC)), text.strip())
-        for path in paths
-        if str(path.relative_to(STATIC)) not in _OF_OPERATORS
-        for text in _texts(path)
-        if _INNER.search(text.replace(_LINK_OF_OPERATORS, ""))
-    ]
-    assert said == []
+    assert [one for one in _of_page() if _INNER.search(one[1].replace(_LINK_OF_OPERATORS, ""))] == []
 
 
 def test_no_text_of_the_page_speaks_of_rows() -> None:
-    paths = [path for suffix in ("*.js", "*.html") for path in STATIC.rglob(suffix) if "vendor" not in path.parts]
-    said = [
-        (str(path.relative_to(STATIC)), text.strip())
-        for path in paths
-        if str(path.relative_to(STATIC)) not in _OF_OPERATORS
-        for text in _texts(path)
-        if _STORED.search(_ATTRIBUTE.sub("", text))
-    ]
-    named = [text for one in METRICS.values() for text in (one.title, one.formula) if _STORED.search(text)]
-    assert [*said, *named] == []
+    assert [one for one in _of_page() if _STORED.search(_ATTRIBUTE.sub("", one[1]))] == []
+    named = [text for one in METRICS.values() for text in (one.title, one.formula)]
+    assert [text for text in named if _STORED.search(text)] == []
 
 
 def test_no_problem_that_the_page_shows_names_inner_parts() -> None:
@@ -69,6 +54,14 @@ def test_no_problem_that_the_page_shows_names_inner_parts() -> None:
 )
 def test_texts_are_found_in_code(code: str, texts: list[str]) -> None:
     assert sorted(_strings(_COMMENT.sub("", code))) == sorted(texts)
+
+
+def _of_page() -> Iterator[tuple[str, str]]:
+    """Each text of the page with its file, but for those of operators."""
+    for path in (path for suffix in ("*.js", "*.html") for path in STATIC.rglob(suffix)):
+        name = str(path.relative_to(STATIC))
+        if "vendor" not in path.parts and name not in _OF_OPERATORS:
+            yield from ((name, text.strip()) for text in _texts(path))
 
 
 def _texts(path: Path) -> Iterator[str]:

@@ -136,10 +136,10 @@ export function useQuestion(path, place, params, every_ms = 0, size = {}) {
  * @param {() => string} addressOf
  * @param {number} [every_ms]
  * @param {string | number} [version]
- * @param {boolean} [isByClick] - Whether it waits for another click where it failed.
+ * @param {{isByClick?: boolean}} [how] - Whether it waits for another click where it failed.
  * @returns {Answer}
  */
-export function useFetched(key, addressOf, every_ms = 0, version = 0, isByClick = false) {
+export function useFetched(key, addressOf, every_ms = 0, version = 0, { isByClick = false } = {}) {
   /** @type {import("@preact/signals").Signal<Answer & {key: string | null}>} */
   const state = useSignal(begun(key, addressOf));
   // Before the skeleton is painted: a question need not wait for a frame.

@@ -46,3 +46,6 @@ export function Pages({ newest, path = "", params = {}, addressOf = (cursor) => 
 
 /** A key of a list of pages: with another place or other parameters the list starts from its first page. @param {Record<string, string | number>} params */
 export const pagesKey = (params) => JSON.stringify([{ ...place.value, more: "" }, params]);
+
+/** Rows of several pages, each once: what moves between two answers may come on both. @param {any[]} rows @param {(row: any) => string} keyOf @returns {any[]} */
+export const once = (rows, keyOf) => [...new Map(rows.map((row) => [keyOf(row), row])).values()];

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { rangeText } from "../../core/place/ranges.js";
-import { baselineOf, questionOf, ranked, RANKS, sentText, typedIn, typedText, foundText } from "../../core/suspects.js";
+import { baselineOf, foundText, questionOf, ranked, RANKS, sentText, typedIn, typedText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { addressFor, Answered, useFetched } from "../data/asking.js";
 import { capital, metricOf, metrics } from "../data/known.js";
@@ -40,7 +40,7 @@ function Asked({ metric, compare, asked }) {
   // The times follow from the moment when it is asked: a minute later it is the same question.
   const key = JSON.stringify(["/v1/suspects", customer, range, from, to, tz, filters, metric, threshold, compare]);
   const address = () => addressFor("/v1/suspects", within, { limit: LIMIT, ...questionOf(metric, asked, threshold, baseline()) });
-  const found = useFetched(isOpen && !doesOverlap ? key : null, address, 0, again.value, true);
+  const found = useFetched(isOpen && !doesOverlap ? key : null, address, 0, again.value, { isByClick: true });
   const toggle = () => go({ more: { suspects: isOpen ? "" : "1", threshold: "" } });
   const search = () => {
     again.value += 1;
