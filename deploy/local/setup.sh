@@ -173,8 +173,18 @@ fetch_page_modules() {
     touch "$stamp"
 }
 
+# This kind of machine as npm's packages name it.
+npm_machine() {
+    case $(uname -m) in
+        x86_64) echo x64 ;;
+        aarch64) echo arm64 ;;
+        *) uname -m ;;
+    esac
+}
+
 # A folder of whole npm packages, as node finds them: $1 is its name (deploy/fetched/$1/packages.txt, .local/$1), $2 what is said.
 # A package may have one of its own within it, of another version: the manifest names its place.
+# Of programs for several kinds of machine, that of this one is fetched.
 fetch_modules() {
     local -r manifest=deploy/fetched/$1/packages.txt folder=.local/$1/node_modules
     local stamp place version sha512 archive
@@ -186,6 +196,9 @@ fetch_modules() {
     rm -rf "$STAMPS/$1"-* "$folder" "$folder.new"
     mkdir -p "$folder.new/archives"
     while read -r place version sha512; do
+        if [[ $place == @*/linux-* ]] && [[ $place != @*/linux-"$(npm_machine)"* ]]; then
+            continue
+        fi
         archive=$(fetch_package "${place##*node_modules/}" "$version" "$sha512" "$manifest" "$folder.new/archives")
         mkdir -p "$folder.new/$place"
         tar --extract --gzip --file "$archive" --directory "$folder.new/$place" --strip-components=1 package
@@ -193,6 +206,17 @@ fetch_modules() {
     rm -rf "$folder.new/archives"
     mv "$folder.new" "$folder"
     touch "$stamp"
+}
+
+# The page's modules as one file. The dashboard serves it only while it is of its sources.
+bundle_page() {
+    local -r static=services/dashboard/static
+    if [[ -e $static/bundle/page.js ]] &&
+        [[ -z $(find "$static" -name bundle -prune -o -type f -newer "$static/bundle/page.js" -print -quit) ]]; then
+        return
+    fi
+    fetch_modules bundler "what joins the page's modules (5 MB)"
+    $PYTHON -m deploy.page_bundle
 }
 
 # The S3 server of tests, in an environment of its own: what it needs contradicts the lock.
@@ -331,6 +355,7 @@ main() {
     fetch_jars spark
     make_environment
     fetch_page_modules
+    bundle_page
     if [[ ${1:-} == types ]]; then
         fetch_modules types "what checks the types and the style of the page's code (16 MB)"
     fi

@@ -3,7 +3,6 @@
 import base64
 import gzip
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,18 @@ from typing import Final
 
 from aiohttp import web
 
+from services.dashboard.page import bundle
+
 _TYPES: Final = {
     ".css": "text/css",
     ".html": "text/html",
     ".js": "text/javascript",
     ".json": "application/json",
+    ".map": "application/json",
     ".mjs": "text/javascript",
     ".svg": "image/svg+xml",
 }
 _OTHER_TYPE: Final = "text/plain"
-_IMPORT_MAP: Final = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 #: Everything that a page needs comes from here.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'{scripts}; style-src 'self'; img-src 'self'; "
@@ -89,7 +90,7 @@ class File:
 
 def _policy(html: str) -> str:
     """The policy of a page: of scripts in the page itself only its import map runs, which browsers take from nowhere else."""
-    found = _IMPORT_MAP.search(html)
+    found = bundle.IMPORT_MAP.search(html)
     if found is None:
         return POLICY.format(scripts="")
     digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()

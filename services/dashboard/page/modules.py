@@ -8,18 +8,18 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from services.dashboard.page.bundle import ENTRY, packages
+
 SCREENS: Final = "core/place/screens.js"
-_ENTRY: Final = "main.js"
 _SCREEN: Final = re.compile(r'name: "([a-z]*)".*import\("([./\w]+)"\)')
 #: Imports of a module; those that are asked for later are not among them.
 _IMPORT: Final = re.compile(r'\bfrom\s*"([\w./@-]+)"')
-_NAMED: Final = re.compile(r'"([^"]+)": "/static/([^"]+)"')
 _END_OF_MAP: Final = "</script>"
 
 
 def documents(document: str, texts: Mapping[str, str]) -> dict[str, str]:
     """`document` for each screen by its name, with links to the screen's modules behind its import map. `texts` are the files."""
-    named = dict(_NAMED.findall(document))
+    named = packages(document)
     before, end, after = document.partition(_END_OF_MAP)
     return {
         name: before
@@ -27,7 +27,7 @@ def documents(document: str, texts: Mapping[str, str]) -> dict[str, str]:
         + "".join(f'\n    <link rel="modulepreload" href="/static/{path}">' for path in paths)
         + after
         for name, screen in _SCREEN.findall(texts[SCREENS])
-        for paths in (_imported([_ENTRY, _beside(SCREENS, screen)], named, texts),)
+        for paths in (_imported([ENTRY, _beside(SCREENS, screen)], named, texts),)
     }
 
 

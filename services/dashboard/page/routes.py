@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import INSTALLATION_PAGE, PAGE, PUBLIC, PUBLIC_PAGE, Access, Routing
-from services.dashboard.page import modules, styles
+from services.dashboard.page import bundle, modules, styles
 from services.dashboard.page.files import File, Files
+
+log = structlog.get_logger("services.dashboard")
 
 STATIC: Final = Path(__file__).parents[1] / "static"
 #: Pages with a document of their own.
@@ -26,13 +29,17 @@ class Pages:
 
     def __init__(self) -> None:
         self._files = Files(STATIC)
-        texts = self._files.texts((".css", ".html", ".js", ".mjs"))
+        texts = self._files.texts((".css", ".html", ".js", ".map", ".mjs"))
         document, styled = styles.joined(texts["index.html"], texts)
         self._files.add(styles.PATH, styled)
+        by_screen: Mapping[str, str] = {}
+        if bundle.is_of(texts):
+            document = bundle.of_bundle(document)
+        else:
+            log.warning("page_not_bundled", consequence="first loads are slower", remedy="make setup")
+            by_screen = modules.documents(document, texts)
         self._no_screen = File.of(document.encode(), ".html")
-        self._screens = {
-            name: File.of(text.encode(), ".html") for name, text in modules.documents(document, texts).items()
-        }
+        self._screens = {name: File.of(text.encode(), ".html") for name, text in by_screen.items()}
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes. Last of all: the address of a screen is any word that no other route has."""

@@ -1,0 +1,65 @@
+"""Joins the modules of the dashboard's page into one small file: `python -m deploy.page_bundle`. `make setup` does it.
+
+The bundler is esbuild, which `deploy/local/setup.sh` fetches for this kind of machine. Without one the dashboard serves the
+modules as they are.
+"""
+
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from deploy.local.paths import LOCAL
+from services.dashboard.page import bundle
+from services.dashboard.page.routes import STATIC
+
+#: By the machine's name, npm's name of it.
+_MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64"}
+#: What browsers of 2022 know, as the page's own code needs it.
+_TARGET: Final = "es2022"
+
+
+def bundler() -> Path | None:
+    """The program for this kind of machine, if it was fetched."""
+    machine = _MACHINES.get(platform.machine(), platform.machine())
+    found = LOCAL / f"bundler/node_modules/@esbuild/linux-{machine}/bin/esbuild"
+    return found if found.exists() else None
+
+
+def make(program: Path, static: Path = STATIC) -> None:
+    """Makes the bundle of the page in `static`, in place of an older one. Raises `CalledProcessError`; the program has said why."""
+    packages = bundle.packages((static / "index.html").read_text(encoding="utf-8"))
+    made = static / f"{bundle.FOLDER}.new"
+    command = [
+        *(str(program), bundle.ENTRY, "--bundle", "--format=esm", "--minify", f"--target={_TARGET}"),
+        # Licences stay in it. The map has the sources, by which the dashboard knows whose bundle it is.
+        *("--legal-comments=eof", "--sourcemap=linked", "--log-level=warning"),
+        f"--outfile={made.name}/{Path(bundle.PATH).name}",
+        *(f"--alias:{name}=./{path}" for name, path in packages.items()),
+    ]
+    try:
+        subprocess.run(command, cwd=static, check=True)
+        shutil.rmtree(static / bundle.FOLDER, ignore_errors=True)
+        made.rename(static / bundle.FOLDER)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def main() -> int:
+    """`python -m deploy.page_bundle`."""
+    program = bundler()
+    if program is None:
+        print(f"no bundler for {platform.machine()}: the page is served module by module", flush=True)
+        return 0
+    try:
+        make(program)
+    except subprocess.CalledProcessError as failure:
+        print(f"the page's modules could not be joined: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
