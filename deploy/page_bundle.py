@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -34,8 +35,8 @@ def make(program: Path, static: Path = STATIC) -> None:
     made = static / f"{bundle.FOLDER}.new"
     command = [
         *(str(program), bundle.ENTRY, "--bundle", "--format=esm", "--minify", f"--target={_TARGET}"),
-        # Licences stay in it. The map has the sources, by which the dashboard knows whose bundle it is.
-        *("--legal-comments=eof", "--sourcemap=linked", "--log-level=warning"),
+        # The map has the sources, by which the dashboard knows whose bundle it is.
+        *("--sourcemap=linked", "--log-level=warning", f"--banner:js={_notice(packages)}"),
         f"--outfile={made.name}/{Path(bundle.PATH).name}",
         *(f"--alias:{name}=./{path}" for name, path in packages.items()),
     ]
@@ -45,6 +46,11 @@ def make(program: Path, static: Path = STATIC) -> None:
         made.rename(static / bundle.FOLDER)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _notice(packages: Iterable[str]) -> str:
+    """What the bundle says of the licences of what it has in it."""
+    return f"/*! Built on {', '.join(packages)}: the licence of each is beside it in /static/vendor/. */"
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the checkout ready to run: .venv from requirements.lock, the jars and the page's modules of deploy/fetched. `setup.sh test` also looks
-# for what only tests need: a browser, an encoder, the players of the same folder, Prometheus; `setup.sh containers` and
+# Makes the checkout ready to run: .venv from requirements.lock, the jars and the page's modules of deploy/fetched, and the page's bundle.
+# `setup.sh test` also looks for what only tests need: a browser, an encoder, the players of the same folder, Prometheus; `setup.sh containers` and
 # `setup.sh kubernetes` also for what those tests need. Everything is pinned and checked by hash; what is ready already is left alone.
 set -euo pipefail
 
@@ -115,6 +115,12 @@ fetch_jars() {
     mv "$folder.new" "$folder"
 }
 
+need_npm() {
+    if [[ -n $(missing_commands npm openssl) ]]; then
+        install_packages npm openssl
+    fi
+}
+
 # Fetches a package from npm into a folder and prints its archive's path, checked before anything of it is unpacked.
 fetch_package() {
     local -r name=$1 version=$2 sha512=$3 manifest=$4 to=$5
@@ -156,9 +162,7 @@ fetch_page_modules() {
     if [[ -e $stamp ]] && [[ -d $folder ]]; then
         return
     fi
-    if [[ -n $(missing_commands npm openssl) ]]; then
-        install_packages npm openssl
-    fi
+    need_npm
     say "fetching the modules of the page (1 MB)"
     rm -rf "$STAMPS"/page-* "$folder" "$folder.new"
     mkdir -p "$folder.new/archives"
@@ -192,6 +196,7 @@ fetch_modules() {
     if [[ -e $stamp ]] && [[ -d $folder ]]; then
         return
     fi
+    need_npm
     say "fetching $2"
     rm -rf "$STAMPS/$1"-* "$folder" "$folder.new"
     mkdir -p "$folder.new/archives"

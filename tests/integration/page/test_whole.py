@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
+from services.dashboard.page import bundle
 from shared.schemas.alerts.event import AlertEvent
 from tests.integration.page.looking import PHONE, SCREENS, TOO_WIDE, ZONE, Seen
 from tests.integration.page.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
@@ -39,6 +40,17 @@ def test_a_link_shows_a_colleague_the_same_and_back_undoes_a_step(seen: Seen, co
     expect(page.locator(".chip")).to_have_count(0)
     page.go_forward()
     expect(page.locator(".chip")).to_have_count(1)
+
+
+def test_all_screens_come_as_one_file(seen: Seen) -> None:
+    asked: list[str] = []
+    seen.page.on("request", lambda request: asked.append(request.url) if request.resource_type == "script" else None)
+    seen.open("")
+    for screen in ("Explore", "Errors", "Views"):
+        seen.page.get_by_role("navigation", name="Screens").get_by_role("link", name=screen).click()
+        expect(seen.page.locator("main .skeleton")).to_have_count(0, timeout=SOON_MS)
+    # Files of an older page are not bundled: `make setup` makes a bundle of these.
+    assert [url.removeprefix(seen.url) for url in asked] == [f"static/{bundle.PATH}"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

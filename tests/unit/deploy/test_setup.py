@@ -99,8 +99,10 @@ class Checkout:
                 file.parent.mkdir(parents=True)
             jar.write_text(name)
             sums.write_text(f"{hashlib.sha256(name.encode()).hexdigest()}  one.jar\n")
-        (root / "deploy/fetched/page").mkdir()
-        (root / "deploy/fetched/page/packages.txt").write_text("# none\n")
+        for name in ("page", "bundler"):
+            (root / "deploy/fetched" / name).mkdir()
+            (root / "deploy/fetched" / name / "packages.txt").write_text("# none\n")
+        (root / "services/dashboard/static").mkdir(parents=True)
         self.command("python3.11", _PYTHON.format(root=root))
         self.java("17.0.12")
 
@@ -227,7 +229,6 @@ def test_modules_of_the_page_are_fetched_once_with_their_licences_and_only_as_th
     checkout.publish("genuine")
     genuine = base64.b64encode(hashlib.sha512((checkout.root / "registry" / "one.tgz").read_bytes()).digest()).decode()
     vendor = checkout.root / "services/dashboard/static/vendor"
-    vendor.parent.mkdir(parents=True)
     checkout.want_for_the_page(genuine, "index.js")
 
     first = checkout.setup()
@@ -360,3 +361,20 @@ def test_a_missing_maven_is_named_before_anything_is_made(checkout: Checkout) ->
     assert run.returncode == 1
     assert "Maven is needed" in run.stderr
     assert not checkout.venv.exists()
+
+
+def test_the_page_is_bundled_when_one_of_its_files_is_newer(checkout: Checkout) -> None:
+    static = checkout.root / "services/dashboard/static"
+    (static / "main.js").write_text("")
+
+    def bundled() -> bool:
+        run = checkout.setup()
+        assert run.returncode == 0, run.stderr
+        return "-m deploy.page_bundle" in (checkout.root / "calls").read_text()
+
+    assert bundled()
+    (static / "bundle").mkdir()
+    (static / "bundle/page.js").write_text("")
+    assert not bundled()
+    os.utime(static / "main.js", ns=(0, (static / "bundle/page.js").stat().st_mtime_ns + 1_000_000_000))
+    assert bundled()

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from services.dashboard.page import bundle
 from services.dashboard.page.routes import STATIC
 from services.query.core.metrics import METRICS
 
@@ -60,7 +61,7 @@ def _of_page() -> Iterator[tuple[str, str]]:
     """Each text of the page with its file, but for those of operators."""
     for path in (path for suffix in ("*.js", "*.html") for path in STATIC.rglob(suffix)):
         name = str(path.relative_to(STATIC))
-        if "vendor" not in path.parts and name not in _OF_OPERATORS:
+        if not {"vendor", bundle.FOLDER} & set(path.parts) and name not in _OF_OPERATORS:
             yield from ((name, text.strip()) for text in _texts(path))
 
 
