@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,14 +97,14 @@ def _local(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
     }
 
 
-def jvm_options() -> str:
+def jvm_options(environ: Mapping[str, str] = os.environ) -> str:
     """The options of the JVM besides its memory.
 
     Batches need throughput: pauses delay no request, and G1 takes a sixth more CPU time than the parallel collector. A JVM does not
     start with two collectors, so a collector that the environment names is kept alone. Spark's classes take up to a quarter of a
     gigabyte. Without that size given, the JVM collects all garbage each time that their memory doubles.
     """
-    asked = " ".join(os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))
+    asked = " ".join(environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))
     collector = [] if re.search(r"-XX:\+Use\w+GC", asked) else ["-XX:+UseParallelGC"]
     classes = "-XX:MetaspaceSize=256m"
     return " ".join([*collector, classes, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-Duser.timezone=UTC"])

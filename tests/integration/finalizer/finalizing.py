@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.request import urlopen
 
@@ -22,6 +23,7 @@ from shared.codec import VIEW
 from shared.partitioning import partition_of, view_key
 from shared.schemas.view import View
 from shared.topics import PROFILES, VIEWS
+from tests.integration.finalizer.warm_jvm import WarmJvm
 
 #: A morning in 2026 at which all test views begin, ms since 1970.
 MORNING_MS = 1_770_012_000_000
@@ -141,6 +143,8 @@ class Installation:
     dsn: str
     admin_port: int = field(default_factory=free_port)
     environ: Mapping[str, str] = field(default_factory=dict)
+    #: Has the Spark of each `run_once`; without it that is in a JVM of its own.
+    jvm: WarmJvm | None = None
 
     def environment(self, **settings: str) -> dict[str, str]:
         """What a finalizer process is given."""
@@ -167,26 +171,29 @@ class Installation:
             **{f"FINALIZER_{name.upper()}": value for name, value in settings.items()},
         }
 
-    def child(self, job: str, **settings: str) -> Child:
-        """A finalizer process, not yet started."""
+    def child(self, job: str, environ: Mapping[str, str] = MappingProxyType({}), **settings: str) -> Child:
+        """A finalizer process, not yet started, with these further environment variables."""
         argv = [sys.executable, "-m", "services.finalizer", *job.split()]
-        return Child(f"finalizer {job}", argv, log_file=self.folder / "finalizer.log", env=self.environment(**settings))
+        env = {**self.environment(**settings), **environ}
+        return Child(f"finalizer {job}", argv, log_file=self.folder / "finalizer.log", env=env)
 
     def run_once(self, **settings: str) -> int | None:
         """Lands what the topic holds; the exit code."""
-        with self.running("stream --once", **settings) as child:
+        with self.running("stream --once", jvm=self.jvm, **settings) as child:
             wait_for_exit(child)
             return child.exit_code
 
     @contextmanager
-    def running(self, job: str, **settings: str) -> Iterator[Child]:
-        """A finalizer process that is killed at the end if it still runs."""
-        child = self.child(job, **settings)
-        child.start()
+    def running(self, job: str, *, jvm: WarmJvm | None = None, **settings: str) -> Iterator[Child]:
+        """A finalizer process that is killed at the end if it still runs; its Spark is in `jvm`, or in a JVM of its own."""
+        child = self.child(job, {} if jvm is None else jvm.take(), **settings)
         try:
+            child.start()
             yield child
         finally:
             child.kill()
+            if jvm is not None:
+                jvm.give_back()
 
     def is_ready(self) -> bool:
         """Whether the process answers that it lands views."""

@@ -38,6 +38,7 @@ from tests.integration.finalizer.finalizing import (
     newest,
     wait_for_exit,
 )
+from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import broker_with_topics
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
@@ -69,9 +70,9 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def installation(tmp_path: Path, bootstrap: str, postgres: Postgres) -> Installation:
+def installation(tmp_path: Path, bootstrap: str, postgres: Postgres, warm_jvm: WarmJvm) -> Installation:
     """An empty warehouse and serving database."""
-    return Installation(tmp_path, bootstrap, postgres.create_database(f"finalizer_{uuid4().hex}"))
+    return Installation(tmp_path, bootstrap, postgres.create_database(f"finalizer_{uuid4().hex}"), jvm=warm_jvm)
 
 
 def test_each_record_counts_once_wherever_the_driver_dies(installation: Installation) -> None:
