@@ -1,9 +1,10 @@
 """Which tests run one after another in a worker, and which begin first.
 
 A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share the Spark
-session are one group, and so are those of each folder that shares a dashboard: a second session, or another dashboard and browser,
-costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is a group. The longest begin
-first: one that begins last would keep one worker busy while the other has nothing left.
+session are one group, so are those that share a JVM for the Spark of processes, and those of each folder that shares a dashboard:
+a second session, or another dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take
+minutes each, so each is a group. The longest begin first: one that begins last would keep one worker busy while the other has
+nothing left.
 """
 
 from typing import Final
@@ -31,6 +32,12 @@ SHARING_SPARK: Final = (
     "deletions/test_customer_retention.py",
     "processor/growing/test_growing_followers.py",
 )
+#: Files that use the fixture `warm_jvm`, likewise.
+SHARING_A_JVM: Final = (
+    "finalizer/test_finalizer_deaths.py",
+    "deletions/test_deletions_customer.py",
+    "deletions/test_deletions.py",
+)
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
@@ -38,9 +45,9 @@ _APART: Final = ("finalizer/test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
 LONGEST: Final = (
     *SHARING_SPARK,
-    *_APART,
+    *SHARING_A_JVM,
     "deploy/test_demo.py",
-    "deletions/test_deletions_customer.py",
+    *_APART,
     "deploy/test_security.py",
     "deploy/test_observe.py",
     "deploy/test_second_cluster.py",
@@ -64,6 +71,8 @@ def group_of(nodeid: str) -> str:
     folder = name.split("/")[0]
     if name in SHARING_SPARK:
         return "spark"
+    if name in SHARING_A_JVM:
+        return "jvm"
     if folder in SHARING_A_DASHBOARD:
         return folder
     return nodeid if name in _APART else nodeid.split("::", 1)[0]

@@ -22,7 +22,7 @@ from deploy.local.process import Child, wait_until
 from shared.codec import VIEW
 from shared.partitioning import partition_of, view_key
 from shared.schemas.view import View
-from shared.topics import PROFILES, VIEWS
+from shared.topics import BEACONS, LATE, PROFILES, REJECTED, VIEWS
 from tests.integration.finalizer.warm_jvm import WarmJvm
 
 #: A morning in 2026 at which all test views begin, ms since 1970.
@@ -93,6 +93,21 @@ class RawRecord:
     key: bytes
     value: bytes
     headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def raw_records(count: int, first: int = 0) -> list[RawRecord]:
+    """Records of the three topics that are kept as they are, over three partitions, some with headers."""
+    topics = (BEACONS.name, BEACONS.name, LATE.name, REJECTED.name)
+    return [
+        RawRecord(
+            topics[number % 4],
+            number % 3,
+            f"acme:{number}".encode(),
+            b"\xff%d" % number,
+            (("reason", b"invalid"), ("detail", b"\xc3")) if topics[number % 4] == REJECTED.name else (),
+        )
+        for number in range(first, first + count)
+    ]
 
 
 @dataclass
@@ -207,6 +222,12 @@ class Installation:
         """What a running process exposes."""
         with urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=60) as answer:
             return str(answer.read().decode())
+
+    def batches(self) -> float:
+        """How many batches of views a running process has landed."""
+        name = 'playhead_finalizer_batches_total{stream="views"} '
+        lines = [line for line in self.metrics().splitlines() if line.startswith(name)]
+        return float(lines[0].split()[1]) if lines else 0.0
 
     def table(self, name: str, query: str) -> list[tuple[Any, ...]]:
         """Rows of a Delta table, read without Spark: delta-rs reads the files, DuckDB answers `query` over `t`."""
