@@ -43,7 +43,7 @@ MODULES: Final[Mapping[str, str]] = {
     f"{_VIEWS}.beacons.sources": "each beacon becomes a step",
     f"{_VIEWS}.beacons.values": "each value of a beacon",
     f"{_VIEWS}.folding": "each beacon is folded",
-    f"{_VIEWS}.live.board": "each beacon is counted into its customer's bucket",
+    f"{_VIEWS}.live.buckets": "each beacon is counted into its customer's bucket",
     f"{_VIEWS}.live.cohorts": "the cohort of each view whose figures change",
     f"{_VIEWS}.live.gauges": "each beacon moves its customer's gauges",
     f"{_VIEWS}.outputs": "each row of a view that is produced",

@@ -11,9 +11,9 @@ from confluent_kafka import KafkaException
 from services.accounts.core.deletions import STEPS, Step
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions.finding import Subject, TooManyViews, apis_of, keys_of, sessions_of
-from services.finalizer.jobs.deletions.forget import forget
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
+from services.finalizer.jobs.deletions.tables import forget
 from services.finalizer.serving.deletion_requests import DeletionRequests, Work
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.stream import checkpoint

@@ -60,7 +60,7 @@ class VideoViews:
                 raise of_another(view.source, beacon)
             self._fold_step(record, key, view, next_step, self._live.of(beacon.customer_id))
 
-    def _fold_step(self, record: Record, key: bytes, view: ViewState, next_step: Step, board: LiveRow) -> None:
+    def _fold_step(self, record: Record, key: bytes, view: ViewState, next_step: Step, bucket: LiveRow) -> None:
         dimensions = self._dimensions.get(key) or Dimensions()
         taken = view.order.take_step(view.folded, dimensions.values, next_step)
         view.late_count += taken.is_late
@@ -68,16 +68,16 @@ class VideoViews:
             bound(view, dimensions.values, len(record.value or b""))
         if taken.is_new or taken.is_nearer:
             # A duplicate that counts instead of its original changes the row: the view is open again.
-            reopen(view, board, record.timestamp_ms, is_new=taken.is_new)
+            reopen(view, bucket, record.timestamp_ms, is_new=taken.is_new)
         if taken.dimensions_changed:
             self._dimensions.put(key, dimensions)
         if taken.is_new:
-            board.beacons += 1
+            bucket.beacons += 1
             view.beacon_count += 1
-            self._gauges.note(view, dimensions.values, board, dimensions_changed=taken.dimensions_changed)
+            self._gauges.note(view, dimensions.values, bucket, dimensions_changed=taken.dimensions_changed)
         else:
             view.duplicate_count += 1
-            board.duplicates += 1
+            bucket.duplicates += 1
         self._put_view(key, view)
 
     def _is_closed(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> bool:
@@ -144,26 +144,26 @@ class VideoViews:
 
     def _finish(self, key: bytes, view: ViewState) -> None:
         customer_id, _ = ids_of(key)
-        board, gauges = self._live.of(customer_id), self._gauges
-        gauges.hide(view, board)
+        bucket, gauges = self._live.of(customer_id), self._gauges
+        gauges.hide(view, bucket)
         view.finished_ms = finishes_at_ms(view, self._stores.rules)
-        gauges.count(view, board, {})
+        gauges.count(view, bucket, {})
         if has_begun(view):
             self._emit_row(key, view)
             return
         # The view has not begun, so there is no row. Its start may still come within the lateness window.
         view.dropped_count = view.beacon_count
-        board.dropped += view.dropped_count
+        bucket.dropped += view.dropped_count
         if SOURCES[view.source].has_plays:
             self._sessions.take_back_row(key, view)
 
     def _emit_row(self, key: bytes, view: ViewState) -> None:
         customer_id, _ = ids_of(key)
-        board = self._live.of(customer_id)
+        bucket = self._live.of(customer_id)
         of_play = self._sessions.finish(key, view) if SOURCES[view.source].has_plays else None
         view.revision, first_append_ms = of_play or (view.revision + 1, view.first_append_ms)
         row = self._outputs.row(key, view, view.revision, first_append_ms)
         if view.revision > 1:
-            board.views_revised += 1
+            bucket.views_revised += 1
         else:
-            self._gauges.finish(board, row)
+            self._gauges.finish(bucket, row)

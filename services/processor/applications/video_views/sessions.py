@@ -45,20 +45,20 @@ class Sessions:
         shelf = StoredShelf(key, stores, source=beacon.source, append_ms=record.timestamp_ms)
         before = list(session.plays)
         placed = place(session, shelf, next_step)
-        board = stores.live.of(beacon.customer_id)
+        bucket = stores.live.of(beacon.customer_id)
         if placed.taken is None:
             if self._has_come(key, session, next_step) or not add_key(session.late_keys, numbered_key_of(next_step)):
-                board.duplicates += 1
+                bucket.duplicates += 1
             else:
                 self._outputs.late(record, key, beacon)
                 stores.put_session(key, session)
             return
-        board.beacons += placed.taken.is_new
-        board.duplicates += not placed.taken.is_new
+        bucket.beacons += placed.taken.is_new
+        bucket.duplicates += not placed.taken.is_new
         changed = set(placed.changed)
         if placed.is_rearranged:
             for ordinal, view in shelf.dropped:
-                stores.gauges.forget(view, board)
+                stores.gauges.forget(view, bucket)
                 stores.forget(play_key(key, ordinal))
             changed |= self._number(session, shelf, _orders(before, session.closed))
             self._take_back_rows(key, session)
@@ -69,7 +69,7 @@ class Sessions:
             and (placed.ordinal != session.plays[-1].ordinal or begins_with(shelf.opened[placed.ordinal][0], next_step))
         ):
             changed |= carry(session, shelf)
-        self._store(shelf, placed, changed, board, next_step=next_step, beacon_bytes=len(record.value or b""))
+        self._store(shelf, placed, changed, bucket, next_step=next_step, beacon_bytes=len(record.value or b""))
 
     def _begin(self, record: Record, key: bytes, beacon: Beacon) -> Session:
         other = self._stores.views.get(key) or self._stores.closed.get(key)
@@ -89,7 +89,7 @@ class Sessions:
         shelf: StoredShelf,
         placed: Placed,
         changed: set[int],
-        board: LiveRow,
+        bucket: LiveRow,
         *,
         next_step: Step,
         beacon_bytes: int,
@@ -106,8 +106,8 @@ class Sessions:
             if may_have_grown:
                 bound(view, dimensions.values, grown_bytes)
             if ordinal in changed:
-                reopen(view, board, shelf.append_ms, is_new=taken.is_new and ordinal == placed.ordinal)
-                self._stores.gauges.note(view, dimensions.values, board)
+                reopen(view, bucket, shelf.append_ms, is_new=taken.is_new and ordinal == placed.ordinal)
+                self._stores.gauges.note(view, dimensions.values, bucket)
             if dimensions_changed:
                 self._stores.dimensions.put(key, dimensions)
             self._stores.put_view(key, view)

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.video_views.live.board import LiveBoard
+from services.processor.applications.video_views.live.buckets import LiveBuckets
 from services.processor.applications.video_views.live.gauges import Gauges
 from services.processor.applications.video_views.live.rows import LiveRow
 from services.processor.applications.video_views.plays.session import Session
@@ -57,7 +57,7 @@ class Stores:
         self.dimensions: Store[Dimensions] = context.store(DIMENSIONS)
         self.closed: Store[Closed] = context.store(CLOSED_VIEWS)
         self.sessions: Store[Session] = context.store(SESSIONS)
-        self.live = LiveBoard(context, live_dimensions)
+        self.live = LiveBuckets(context, live_dimensions)
         self.gauges = Gauges(context, self.live, live_dimensions)
 
     def put_view(self, key: bytes, view: ViewState) -> None:
@@ -74,12 +74,12 @@ class Stores:
         self.dimensions.delete(key)
 
 
-def reopen(view: ViewState, board: LiveRow, append_ms: int, *, is_new: bool) -> None:
+def reopen(view: ViewState, bucket: LiveRow, append_ms: int, *, is_new: bool) -> None:
     """Notes that the view has changed. If it had finished, it is open again and finishes by the same rules."""
     if view.finished_ms:
         view.finished_ms = 0
         view.last_append_ms = append_ms
-        board.dropped -= view.dropped_count
+        bucket.dropped -= view.dropped_count
         view.dropped_count = 0
     elif is_new:
         view.last_append_ms = append_ms

@@ -19,7 +19,7 @@ from services.finalizer import commands
 from services.finalizer.__main__ import parser
 from services.finalizer.driver import refuse_forgotten
 from services.finalizer.jobs import reprocess
-from services.finalizer.jobs.deletions.forget import forget
+from services.finalizer.jobs.deletions.tables import forget
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.serving.database import hash_of

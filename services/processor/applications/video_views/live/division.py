@@ -21,7 +21,7 @@ _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_
 
 
 def divide(views: StoreSpec[ViewState], sums: RowBytes, moved: Mapping[int, RowBytes]) -> SumsDivided:
-    """The rows of the board and its cohorts, by where their views (rows of store `views`) are now."""
+    """The rows of the buckets and their cohorts, by where their views (rows of store `views`) are now."""
     stays: dict[bytes, bytes] = {}
     added: dict[int, dict[bytes, bytes]] = {}
     former = _Board(sums)

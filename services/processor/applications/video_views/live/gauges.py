@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.live.board import LiveBoard
+from services.processor.applications.video_views.live.buckets import LiveBuckets
 from services.processor.applications.video_views.live.rows import CohortRow, LiveRow
 from services.processor.applications.video_views.row.startup import startup_ms_of
 from services.processor.applications.video_views.view.dimensions import stated_of
@@ -28,9 +28,9 @@ REBUFFERING: Final = 2
 class Gauges:
     """Counts views into their customers' open buckets; what a view counts as stands in its own row."""
 
-    def __init__(self, context: Context, board: LiveBoard, dimensions: tuple[str, ...]) -> None:
+    def __init__(self, context: Context, buckets: LiveBuckets, dimensions: tuple[str, ...]) -> None:
         self._context = context
-        self._board = board
+        self._buckets = buckets
         self._dimensions = dimensions
 
     def note(
@@ -50,7 +50,7 @@ class Gauges:
         viewer = REBUFFERING if state == step.REBUFFERING else _WATCHING
         bitrate_bps = progress.bitrate_bps if state == step.PLAYING else 0
         known = shown.slices
-        if dimensions_changed or not known or not self._board.is_cohort(known[0]):
+        if dimensions_changed or not known or not self._buckets.is_cohort(known[0]):
             known = self._cohort(row, view, dimensions)
         self._show(view, row, viewer, bitrate_bps, known)
         # Of most beacons the outcome stays: the start-up time is counted, and nothing has failed.
@@ -139,11 +139,11 @@ class Gauges:
         return self._named(row, {**stated_of(dimensions, self._dimensions), _SOURCE: view.source})
 
     def _named(self, row: LiveRow, values: dict[str, Any]) -> list[str]:
-        return [self._board.cohort_name(row, values)] if self._dimensions else []
+        return [self._buckets.cohort_name(row, values)] if self._dimensions else []
 
     def _both(self, row: LiveRow, named: list[str]) -> list[LiveRow | CohortRow]:
         """The customer's counts and those of the cohort, if one is named that is of the present dimensions."""
-        return [row, *[self._board.cohort(row, name) for name in named if self._board.is_cohort(name)]]
+        return [row, *[self._buckets.cohort(row, name) for name in named if self._buckets.is_cohort(name)]]
 
     def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, named: list[str]) -> None:
         shown = view.shown

@@ -11,7 +11,7 @@ from shared.schemas.live import BUCKET_MS, IDLE_MS, SCHEMA_VERSION, Live
 from shared.topics import LIVE
 
 
-class LiveBoard:
+class LiveBuckets:
     """Counts into the open bucket of each customer, and emits the bucket when the clock has passed it."""
 
     def __init__(self, context: Context, dimensions: tuple[str, ...]) -> None:
