@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from services.query.core.metrics import VIEWER
+from services.query.core.parts import VIEWER
 from shared.measures import DIMENSIONS as OF_ROLLUPS
 from shared.measures import MEMBER_CHARACTERS_MAX
 

@@ -12,7 +12,8 @@ from services.query.core.calendar import DAY_MS, HOUR_MS, Bucket, Buckets, Range
 from services.query.core.customers import Admit, Customers
 from services.query.core.dimensions import Dimension, dimension
 from services.query.core.filters import Filter
-from services.query.core.metrics import MEASURED, METRICS, Metric, Part
+from services.query.core.metrics import MEASURED, METRICS, Metric
+from services.query.core.parts import Part
 from services.query.core.problems import Wrong, wrong
 from shared.http.problems import Fault
 from shared.schemas.beacon import CUSTOMER_ID

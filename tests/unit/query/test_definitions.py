@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from services.query.core.dimensions import DIMENSIONS
-from services.query.core.metrics import METRICS, OF_SUMS, PARTS
+from services.query.core.metrics import METRICS
+from services.query.core.parts import OF_SUMS, PARTS
 from shared import measures
 from shared.schemas.view import View
 

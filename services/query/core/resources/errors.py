@@ -12,7 +12,8 @@ from services.query.core.answer import About, Figure, Span, span
 from services.query.core.calendar import Range
 from services.query.core.customers import Admit
 from services.query.core.dimensions import DIMENSIONS
-from services.query.core.metrics import METRICS, VIEWER
+from services.query.core.metrics import METRICS
+from services.query.core.parts import VIEWER
 from services.query.core.problems import wrong
 from services.query.core.question import Question, moment_of, selected, zone_of
 from services.query.core.sql import statements

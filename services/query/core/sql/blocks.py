@@ -5,7 +5,7 @@ A customer's hour that is hot has its views summed beside its rollup: then its s
 
 from typing import Any, Final
 
-from services.query.core.metrics import Part
+from services.query.core.parts import Part
 
 #: Of the longest blocks: of 2^13 hours. Block b of level n is the 2^n hours from b * 2^n on.
 LEVEL_MAX: Final = 13

@@ -7,7 +7,7 @@ from typing import Final
 
 from services.query.core.dimensions import Dimension, normal
 from services.query.core.filters import Codes
-from services.query.core.metrics import Part
+from services.query.core.parts import Part
 from services.query.core.question import Question
 from services.query.core.sql.statements import (
     OTHER_RANK,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from services.query.core.filters import Codes
-from services.query.core.metrics import Part
+from services.query.core.parts import Part
 from services.query.core.question import Question
 from services.query.core.sql import breakdowns
 from services.query.core.sql.statements import Statement, aggregates, bucket_key, conditions_of, counted_at

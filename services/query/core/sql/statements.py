@@ -12,7 +12,7 @@ from services.query.core import filters
 from services.query.core.calendar import HOUR_MS, WIDTHS_MS, Buckets
 from services.query.core.dimensions import Dimension, normal
 from services.query.core.filters import Codes
-from services.query.core.metrics import Part
+from services.query.core.parts import Part
 from services.query.core.question import Question
 from shared.measures import COUNTED_MS
 

@@ -7,7 +7,7 @@ by time or client is read from blocks of hours (`blocks`).
 from typing import Any, Final
 
 from services.query.core.dimensions import CUSTOMER
-from services.query.core.metrics import OF_SUMS, Part
+from services.query.core.parts import OF_SUMS, Part
 from services.query.core.question import Question
 from services.query.core.sql import blocks
 from shared.measures import SOURCE

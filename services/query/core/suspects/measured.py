@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from services.query.core.metrics import METRICS, PARTS, Metric, Unit
+from services.query.core.metrics import METRICS, Metric, Unit
+from services.query.core.parts import PARTS
 from services.query.core.question import Question
 from services.query.core.suspects.values import PARAMETERS, VALUES, Side, Value
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from services.query.core.metrics import MEASURED, METRICS, Unit, fields_read
+from services.query.core.metrics import MEASURED, METRICS, Unit
+from services.query.core.parts import fields_read
 
 #: On which side of a threshold the bad views are.
 Side = Literal["above", "below"]
