@@ -25,6 +25,7 @@ MODULES: Final[Mapping[str, str]] = {
     f"{_INTAKE}.json_format": "each body's size in values",
     f"{_INTAKE}.mux.mux": "each event of a Mux client becomes a beacon",
     f"{_INTAKE}.mux.names": "each name of a Mux client's event",
+    f"{_INTAKE}.mux.texts": "the texts of each event of a Mux client that writes numbers so",
     f"{_INTAKE}.values": "each value of a beacon",
     "services.collector.received.counting": "each request is counted",
     "services.collector.received.releases": "the release of each request's views",

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import check_items, parsed, with_whole_characters
 from services.collector.intake.mux.names import FullNames
 from services.collector.intake.mux.shapes import FLAT_BODY, RAW_BODY
+from services.collector.intake.mux.texts import read_texts
 from services.collector.intake.offsets import Stamp, clock_offsets_ms
 from services.collector.intake.post import (
     InvalidInput,
@@ -68,61 +68,6 @@ _CANONICAL: Final = {
     "devicewake": "background",
 }
 _FULL_SNAPSHOTS: Final = frozenset({"viewstart", "viewend"})
-
-#: Fields that some SDKs send as text and that the view's row reads as a number or a flag.
-_NUMBERS: Final = frozenset(
-    {
-        "view_start",
-        "view_end",
-        "view_time_to_first_frame",
-        "view_watch_time",
-        "view_playing_time_ms_cumulative",
-        "view_rebuffer_count",
-        "view_rebuffer_duration",
-        "view_rebuffer_frequency",
-        "view_rebuffer_percentage",
-        "view_seek_count",
-        "view_seek_duration",
-        "view_max_seek_time",
-        "view_content_playback_time",
-        "view_max_playhead_position",
-        "view_total_upscaling",
-        "view_total_downscaling",
-        "view_total_content_playback_time",
-        "view_max_upscale_percentage",
-        "view_max_downscale_percentage",
-        "view_dropped_frame_count",
-        "video_source_width",
-        "video_source_height",
-        "video_source_bitrate",
-        "video_source_fps",
-        "video_source_duration",
-        "player_width",
-        "player_height",
-        "player_startup_time",
-        "player_init_time",
-        "page_load_time",
-        "mux_sample_rate",
-        "mux_sample_number",
-        "session_start",
-        "session_expires",
-        "request_start",
-        "request_response_start",
-        "request_response_end",
-        "request_bytes_loaded",
-    }
-)
-_FLAGS: Final = frozenset(
-    {
-        "video_source_is_live",
-        "player_is_paused",
-        "player_is_fullscreen",
-        "player_autoplay_on",
-        "player_preload_on",
-        "player_error_business_exception",
-    }
-)
-_FLAG_WORDS: Final = {"true": True, "false": False}
 
 #: Equal to nothing that a client can send.
 _NONE_YET: Final = object()
@@ -259,7 +204,7 @@ class _Reader:
         if client_time_ms.__class__ is not int or not 0 <= client_time_ms <= WHOLE_MAX:
             client_time_ms = checked_time_ms(client_time_ms, "viewer_time")
         if self._loose:
-            _tighten(attrs)
+            read_texts(attrs)
             self._fields["clock_offset_ms"] = self._offsets_ms[place]
         if "mux_sample_rate" in attrs:
             check_not_sampled(attrs["mux_sample_rate"], "mux_sample_rate")
@@ -292,22 +237,6 @@ def _other_event(source_event: str, attrs: dict[str, Any]) -> str:
     if source_event == "error":
         return "warning" if attrs.get("player_error_severity") == "warning" else "error"
     return "ad" if source_event.startswith("ad") else "custom"
-
-
-def _tighten(attrs: dict[str, Any]) -> None:
-    for name in attrs.keys() & _NUMBERS:
-        value = attrs[name]
-        if isinstance(value, str):
-            try:
-                attrs[name] = orjson.loads(value)
-            except orjson.JSONDecodeError:
-                continue
-            if not isinstance(attrs[name], int | float):
-                attrs[name] = value
-    for name in attrs.keys() & _FLAGS:
-        value = attrs[name]
-        if isinstance(value, str):
-            attrs[name] = _FLAG_WORDS.get(value.lower(), value)
 
 
 def _rejected_event(event: Any, as_it_came: bytes | None, post: Post, rules: Rules, invalid: InvalidInput) -> Rejected:

@@ -9,39 +9,24 @@ Rows go in slices of at most 1 MB (a slice holds the GIL), the position after th
 between leaves rows ahead of the position, which the replay overwrites.
 """
 
-import gc
-import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBCompressionType,
-    Options,
-    Rdict,
-    ReadOptions,
-    WriteBatch,
-    WriteBufferManager,
-    WriteOptions,
-)
+from rocksdict import ReadOptions, WriteBatch, WriteOptions
 
 from services.processor.engine.state.local import (
     LocalMeta,
     StoreCorrupt,
-    StoreFailed,
-    StoreFull,
-    StoreLocked,
     TimerEntry,
     decode_position,
     encode_position,
     first_after,
 )
 from services.processor.engine.state.rows import deadline_of
+from services.processor.runtime.store.files import Memory, failed, failures, opened
 from services.rim.process.crash_points import CrashPoints
 
 SLICE_BYTES_MAX: Final = 1_000_000
@@ -50,28 +35,11 @@ _TIMER: Final = b"t"
 _TIMER_END: Final = b"u"
 _POSITION: Final = b"p"
 _REWRITTEN: Final = b"w"
-_BLOOM_BITS: Final = 10
-_OPEN_RETRY_SECONDS: Final = 0.1
 #: A day, s.
 REWRITE_SECONDS: Final = 86_400.0
 #: Timer entries that are held beside their rows at a time.
 _TIMERS_AT_ONCE: Final = 1_000
 _EVER_MS: Final = (1 << 63) - 1
-
-
-#: How RocksDB's own texts begin, or what they hold, by what they mean (rocksdict raises them as bare `Exception`).
-_FULL: Final = ("No space left on device", "File too large", "Disk quota exceeded")
-
-
-class Memory:
-    """What all stores of a slot share: block cache and write buffers, in bytes."""
-
-    def __init__(self, *, block_cache_bytes: int, write_buffer_bytes: int) -> None:
-        self.cache = Cache(block_cache_bytes)
-        # Never stall: only a store's own writes make it flush, so one that waits for the memory of an idle one waits for ever.
-        self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
-            write_buffer_bytes, False, self.cache
-        )
 
 
 class RocksStore:
@@ -97,29 +65,29 @@ class RocksStore:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _failed(path, error) from error
-        self._db = _open(path, _options(memory), open_seconds_max)
+            raise failed(path, error) from error
+        self._db = opened(path, memory, open_seconds_max)
         self._no_wal = WriteOptions()
         # The stub calls it a method; it is a property.
         self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]
-        with _failures(path):
+        with failures(path):
             known: bytes | None = self._db.get(_REWRITTEN)
             #: A process that ran before may have deleted rows since.
             self._has_deleted = self._db.get(_POSITION) is not None
             self._note_rewritten(time.time() if known is None else float(known))
 
     def get(self, key: bytes) -> bytes | None:
-        # Not `_failures`: every new row is looked for here first, and a context costs twice what RocksDB does.
+        # Not `failures`: every new row is looked for here first, and a context costs twice what RocksDB does.
         try:
             row: bytes | None = self._db.get(_ROW + key)
         except Exception as error:
             if type(error) is not Exception:
                 raise
-            raise _failed(self._path, error) from error
+            raise failed(self._path, error) from error
         return row
 
     def due(self, after: TimerEntry, until_ms: int, limit: int) -> list[TimerEntry]:
-        with _failures(self._path):
+        with failures(self._path):
             return self._due(after, until_ms, limit)
 
     def _due(self, after: TimerEntry, until_ms: int, limit: int) -> list[TimerEntry]:
@@ -146,7 +114,7 @@ class RocksStore:
         return found
 
     def page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        with _failures(self._path):
+        with failures(self._path):
             return self._page(_ROW + first, _ROW + before, limit)
 
     def _page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
@@ -166,7 +134,7 @@ class RocksStore:
         return found
 
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
-        with _failures(self._path):
+        with failures(self._path):
             self._write(rows, position)
 
     def _write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
@@ -202,7 +170,7 @@ class RocksStore:
         return self._has_deleted and time.time() - self._rewritten_at >= self._rewrite_seconds
 
     def rewrite(self) -> None:
-        with _failures(self._path):
+        with failures(self._path):
             self._rewrite()
 
     def _rewrite(self) -> None:
@@ -231,7 +199,7 @@ class RocksStore:
             after = entries[-1]
 
     def position(self) -> LocalMeta | None:
-        with _failures(self._path):
+        with failures(self._path):
             data: bytes | None = self._db.get(_POSITION)
         try:
             return None if data is None else decode_position(data)
@@ -244,82 +212,3 @@ class RocksStore:
 
 def _timer_key(entry: TimerEntry) -> bytes:
     return _TIMER + entry[0].to_bytes(8, "big") + entry[1]
-
-
-def _options(memory: Memory) -> Options:
-    table = BlockBasedOptions()
-    table.set_block_cache(memory.cache)
-    table.set_bloom_filter(_BLOOM_BITS, False)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_block_based_table_factory(table)
-    options.set_write_buffer_manager(memory.write_buffers)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_atomic_flush(True)
-    options.set_max_open_files(64)
-    options.set_keep_log_file_num(2)
-    options.set_max_log_file_size(1_000_000)
-    # A manifest has bounds of keys, deleted ones too, until the next one is begun.
-    options.set_max_manifest_file_size(65_536)
-    return options
-
-
-def delete_store(path: Path) -> None:
-    """Deletes a closed store's files: the changelog has all that they held. Raises `StoreFailed`."""
-    try:
-        shutil.rmtree(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise _failed(path, error) from error
-
-
-def delete_unused_store(path: Path) -> bool:
-    """Deletes a store's files unless it is open, in this process or another. Raises `StoreFailed`."""
-    try:
-        with _failures(path):
-            # Never by `rmtree`: it would delete the files of a store that is opened meanwhile.
-            Rdict.destroy(str(path), Options(raw_mode=True))
-    except StoreLocked:
-        return False
-    return True
-
-
-def _open(path: Path, options: Options, seconds_max: float) -> Rdict:
-    """Opens the database, waiting for a former handle of this process to be closed or collected."""
-    # Turns, not the clock: a process that was stopped meanwhile has waited for nothing.
-    for _ in range(round(seconds_max / _OPEN_RETRY_SECONDS)):
-        try:
-            return _opened(path, options)
-        except StoreLocked:
-            gc.collect()
-            time.sleep(_OPEN_RETRY_SECONDS)
-    return _opened(path, options)
-
-
-def _opened(path: Path, options: Options) -> Rdict:
-    with _failures(path):
-        return Rdict(str(path), options)
-
-
-@contextmanager
-def _failures(path: Path) -> Iterator[None]:
-    """Gives RocksDB's failures a kind."""
-    try:
-        yield
-    except Exception as error:
-        # A subclass is not RocksDB's: rocksdict raises `Exception` itself.
-        if type(error) is not Exception:
-            raise
-        raise _failed(path, error) from error
-
-
-def _failed(path: Path, error: Exception) -> StoreFailed:
-    text = str(error)
-    if any(sign in text for sign in _FULL):
-        return StoreFull(f"{path} cannot grow (is the disk full?): {text}")
-    if text.startswith("Corruption"):
-        return StoreCorrupt(f"{path} is corrupt: {text}")
-    if "/LOCK:" in text:
-        return StoreLocked(f"{path} is in use by another process: {text}")
-    return StoreFailed(f"{path}: {text}")
