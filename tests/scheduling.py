@@ -49,7 +49,7 @@ LONGEST: Final = (
     "deploy/test_demo.py",
     *_APART,
     "deploy/test_security.py",
-    "deploy/test_observe.py",
+    "deploy/test_topic_reader.py",
     "deploy/test_second_cluster.py",
     "players/test_players.py",
     "query/test_query_sources.py",

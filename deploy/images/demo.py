@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from deploy.demo.__main__ import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.demo.comparing.watch import Watch
 from deploy.demo.display import Display
 from deploy.demo.play import Playing
+from deploy.demo.run import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.demo.viewers.crowd import Players
 from deploy.images.stack import ComposeFailed, Stack
 from deploy.local.paths import LOCAL, ROOT

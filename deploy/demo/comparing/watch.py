@@ -21,15 +21,8 @@ from deploy.demo.comparing.compare import (
     total_lines,
 )
 from deploy.demo.comparing.latency import explanation, latency_lines
-from deploy.demo.comparing.observe import (
-    TopicReader,
-    Warehouse,
-    accepted,
-    published_ms,
-    read_truths,
-    rollups,
-    written_ms,
-)
+from deploy.demo.comparing.observe import Warehouse, accepted, published_ms, read_truths, rollups, written_ms
+from deploy.demo.comparing.topic_reader import TopicReader
 from deploy.demo.display import Display
 from deploy.demo.shortened import FINISH_MS
 from deploy.local.process import DeadlinePassed

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.report.results import Part, keep
-from deploy.demo.__main__ import NotOurs, Play, demo_folder, drive
 from deploy.demo.comparing.watch import Verdict
 from deploy.demo.display import Display
 from deploy.demo.load.report import moments, page, routes
+from deploy.demo.run import NotOurs, Play, demo_folder, drive
 from deploy.local.paths import LOCAL, ROOT
 from deploy.local.supervisor import Service
 from loadtest.shapes import MEANING, SHAPES, ShapeName

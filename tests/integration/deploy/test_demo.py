@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from deploy.demo import addresses
-from deploy.demo.__main__ import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.demo.applications import catalogue
 from deploy.demo.comparing.asking import VIEWS_MIN
+from deploy.demo.run import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.local.paths import ROOT
 from deploy.local.process import wait_until
 from shared.topics import PROFILES, VIEWS

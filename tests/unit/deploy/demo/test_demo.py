@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from deltalake.exceptions import DeltaError
 
 from deploy.demo import __main__ as demo
+from deploy.demo import run
 from deploy.local.process import ProcessDied
 
 
@@ -42,20 +43,20 @@ def signals_as_before() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (demo.EXIT_OK, demo.EXIT_OK),
-        (demo.EXIT_DIFFERS, demo.EXIT_DIFFERS),
-        (ProcessDied("processor-0 ended with exit code -9"), demo.EXIT_DIED),
-        (psycopg.OperationalError("connection refused"), demo.EXIT_DIED),
-        (DeltaError("no such file"), demo.EXIT_DIED),
-        (OSError("no space left on device"), demo.EXIT_DIED),
-        (KafkaException(KafkaError(KafkaError._TIMED_OUT)), demo.EXIT_DIED),
+        (run.EXIT_OK, run.EXIT_OK),
+        (run.EXIT_DIFFERS, run.EXIT_DIFFERS),
+        (ProcessDied("processor-0 ended with exit code -9"), run.EXIT_DIED),
+        (psycopg.OperationalError("connection refused"), run.EXIT_DIED),
+        (DeltaError("no such file"), run.EXIT_DIED),
+        (OSError("no space left on device"), run.EXIT_DIED),
+        (KafkaException(KafkaError(KafkaError._TIMED_OUT)), run.EXIT_DIED),
     ],
 )
 def test_an_error_is_no_difference_and_everything_is_stopped(
     outcome: int | Exception, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fake = FakeDemo(outcome)
-    monkeypatch.setattr(demo, "Demo", lambda *_: fake)
+    monkeypatch.setattr(run, "Demo", lambda *_: fake)
 
     assert demo.main(["--folder", str(tmp_path / "demo")]) == code
     assert fake.stopped
@@ -64,5 +65,5 @@ def test_an_error_is_no_difference_and_everything_is_stopped(
 def test_a_folder_that_cannot_be_made_is_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
 
-    assert demo.main(["--folder", str(tmp_path / "file" / "demo")]) == demo.EXIT_DIED
+    assert demo.main(["--folder", str(tmp_path / "file" / "demo")]) == run.EXIT_DIED
     assert "FileExistsError" in capsys.readouterr().err

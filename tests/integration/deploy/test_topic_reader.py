@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.demo.comparing.compare import ViewRecords
-from deploy.demo.comparing.observe import TopicReader
+from deploy.demo.comparing.topic_reader import TopicReader
 from shared import codec, topics
 from shared.settings import Settings
 from tests.integration.finalizer.finalizing import a_view
@@ -36,7 +36,7 @@ def reader(fresh: Settings) -> Iterator[TopicReader]:
 
 @pytest.fixture
 def producer(fresh: Settings) -> Producer:
-    made = Producer({"bootstrap.servers": fresh.kafka_bootstrap, "transactional.id": "test-observe"})
+    made = Producer({"bootstrap.servers": fresh.kafka_bootstrap, "transactional.id": "test-topic-reader"})
     made.init_transactions(_SECONDS_MAX)
     return made
 
