@@ -20,9 +20,10 @@ from services.alerts.http.answers import comment_of, delivery_of, incident_of, j
 from services.alerts.http.operations import OPERATIONS
 from services.alerts.http.pages import cut, key, page_of, place_of, receiver_place_of, rule_place_of
 from services.alerts.http.requests import asked_of, body_of, id_of, time_of, wrong
-from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
+from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere
 from services.alerts.store.receivers import TooManyReceivers
 from services.alerts.store.rules import RuleChanged, TooManyRules
+from services.alerts.targets import ReceiverWrong
 from services.alerts.trying.running import TooManyTrials, TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import Refused, problem_response

@@ -29,7 +29,8 @@ from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody
 from services.alerts.core.trial import Tried
 from services.alerts.http.bodies import NewReceiver
-from services.alerts.service import Alerting, NotThere, ReceiverWrong
+from services.alerts.service import Alerting, NotThere
+from services.alerts.targets import ReceiverWrong
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent

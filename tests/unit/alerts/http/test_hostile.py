@@ -9,7 +9,8 @@ from aiohttp import web
 from services.accounts.http.access import Routing
 from services.accounts.http.guard import CSRF_HEADER, Guard
 from services.alerts.http.routes import AlertRoutes
-from services.alerts.service import TEMPLATE_CHARS_MAX, Alerting
+from services.alerts.service import Alerting
+from services.alerts.targets import TEMPLATE_CHARS_MAX
 from services.rim.admin.guarded_runner import GuardedRunner
 from tests.fuzz.hostile import dumped
 from tests.unit.alerts.http.test_receivers_scope import NothingThere
