@@ -183,7 +183,7 @@ def story_of(seed: int, number: int, seconds: int, incident: Afflicts | None = N
             and arrives_ms + moments[-1].at_ms > incident.from_ms
         ):
             player = replace(player, stalls_from_ms=max(0, incident.from_ms - arrives_ms))
-            # Whoever is there then stalls until the player gives up; as long as the view was, so that the run ends in time.
+            # A viewer who is there then stalls until the player gives up. The view stays as long, so that the run ends in time.
             plot = "playback_failure"
             moments = _moments(Random(f"{seed}/{number}/incident"), player, plot, moments[-1].at_ms)
     return Story(player, arrives_ms, moments)

@@ -31,13 +31,13 @@ from shared.schemas.apis import window as api_window
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-#: What msgspec raises for bytes that are no JSON, or not the type: a `ValidationError` is a `DecodeError`, and what is nested too
-#: deep, also in fields that are passed over, ends its recursion.
+#: What msgspec raises for bytes that are no JSON, or not of the type. A `ValidationError` is a `DecodeError`. Values that are
+#: nested too deep raise `RecursionError`, also in fields that are passed over.
 NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Undecodable(ValueError):
-    """The bytes are not a record of this schema, or of a version this code does not know. Set the record aside."""
+    """The bytes are not a record of this schema, or of a version this code does not know. Reject the record."""
 
 
 class Codec(Generic[T]):

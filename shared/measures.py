@@ -6,8 +6,8 @@ triggers are in a migration, which never changes once it was released: tests hol
 
 from typing import Final
 
-#: A view counts at its end, never far outside the time its beacons came in: clocks of clients are payload, and a wrong one
-#: must not open slices years away. ms since 1970.
+#: When a view counts, ms since 1970: at its end, but never far from the time when its beacons came. Clocks of clients may be
+#: wrong, and must not open slices years away.
 COUNTED_MS: Final = "greatest(least(view_end_ms, last_append_ms + 3600000), first_append_ms - 86400000)"
 #: A view that was taken back counts nowhere.
 COUNTS: Final = "NOT deleted"

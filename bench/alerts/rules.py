@@ -115,7 +115,7 @@ def _feed(bootstrap: str, customers: list[str], stop: threading.Event) -> None:
 
 
 async def _each_rule(bootstrap: str, dsn: str, customers: list[str]) -> list[float]:
-    """Seconds from the answer to whoever adds a rule until its incident can be read, of each customer but the first."""
+    """Seconds from the answer to a new rule until its incident can be read, for each customer but the first."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         made = "INSERT INTO accounts.organisations (name, owns_rest) VALUES ('Bench', true) RETURNING id::text"
         row = connection.execute(made).fetchone()

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         check_programs(given.key)
-        # All before the first is signed: what is missing is said before anything is done.
+        # All references before the first signature: a missing image is reported before anything is done.
         references = [reference_of(given.registry, service, given.version) for service in SERVICES]
     except NotThere as problem:
         print(f"sign: {problem}", file=sys.stderr)

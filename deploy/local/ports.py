@@ -9,8 +9,8 @@ import random
 import socket
 from typing import Final
 
-#: Below the range from which Linux takes ports for outgoing connections, so that none of those steals a port between
-#: the moment it was found free and the moment its service listens on it.
+#: Below the range from which Linux takes ports for outgoing connections. Otherwise such a connection could take a port that was
+#: found free, before its service listens on it.
 PORT_MIN: Final = 15_000
 PORT_MAX: Final = 32_000
 RANGE_VARIABLE: Final = "PLAYHEAD_LOCAL_PORTS"

@@ -75,7 +75,7 @@ class Sending:
                 return
 
     async def _some_end(self) -> None:
-        """Waits until a message has ended, one is said to be there, or it is time to look."""
+        """Waits until a message has ended, `wake` is set, or it is time to look."""
         woken = asyncio.create_task(self.wake.wait())
         waited: set[asyncio.Task[Any]] = {woken, *self._under_way}
         try:

@@ -23,7 +23,7 @@ from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 
 log = structlog.get_logger(__name__)
 
-#: Whoever is away is asked again after so long; so the folder is looked at, since others may share it.
+#: How often the folder is read: other processes may share it, and what was away for a job may be back.
 LOOK_SECONDS: Final = 5.0
 _HOUR_MS: Final = 3_600_000
 #: Passes by itself: the job stays queued.

@@ -61,8 +61,8 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     sent_time_ms: int | None = None
     #: Round trip of the client's previous request, ms.
     rtt_ms: int | None = None
-    #: What to add to a client time to get server time, ms: receive time - send time; where the client sends none, - the
-    #: latest client time in the request (docs/view.md, where its clock is set back within the request).
+    #: What to add to a client time to get server time, ms: receive time - send time. If the client sends no send time, the
+    #: latest client time in the request stands for it (docs/view.md, where its clock is set back within the request).
     clock_offset_ms: int | None = None
     playhead_ms: int | None = None
     #: Whether the beacon carries every field of the view, not only the changed ones.

@@ -69,12 +69,14 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     #: Sum of the playing bitrates, and over how many viewers it is known.
     bitrate_bps_now: int
     bitrate_viewers_now: int
-    #: Beacons folded for the first time; those that came again; distinct ones of keys that never became a view (known
-    #: when the key is given up, taken back when its start comes late; among `beacons` too); those that came after their
-    #: view's lateness window.
+    #: Beacons folded for the first time.
     beacons: int
+    #: Beacons that came again.
     duplicates: int
+    #: Distinct beacons of keys that never became a view; they are among `beacons` too. Counted when the key is given up, and taken
+    #: back if its start comes late.
     dropped: int
+    #: Beacons that came after their view's lateness window.
     late: int
     views_started: int
     #: Views finished for the first time (revision 1), and later revisions.
@@ -90,8 +92,8 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     #: Views with a fatal error, counted with its beacon, long before they finish; taken back if playback goes on. An error that
     #: the client does not call fatal counts at the finish alone, as one of the failures above.
     failures: int = 0
-    #: Of the views that finished for the first time, as their rows of topic `views` have it: time watched and spent rebuffering;
-    #: how many have a verdict (`spi_good`), and of how many it is that they are not good.
+    #: Of the views that finished for the first time, by their rows in topic `views`: time watched, time spent rebuffering, how
+    #: many have a verdict (`spi_good`), and how many of these are not good.
     finished_watch_ms: int = 0
     finished_rebuffer_ms: int = 0
     finished_rated: int = 0

@@ -26,10 +26,11 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     timers_due: int | None = None
     #: Keys whose records are rejected because the application failed on them repeatedly.
     quarantined_keys: int | None = None
-    #: Since the slot has the partition: checkpoints dropped by Kafka's code (or the outcome, where it had none); records and
-    #: rows rejected by reason, those on which the application raised among them (`..._failed`); and late records.
+    #: Since the slot has the partition: dropped checkpoints, by Kafka's code (by the outcome, if there is no code).
     dropped_commits: dict[str, int] = {}
+    #: Since then, by reason: rejected records and rows, also those on which the application raised (`..._failed`).
     rejected: dict[str, int] = {}
+    #: Since then: late records.
     late: int | None = None
     #: Changelog rows replayed by the last takeover, or so far by the running one; and the remaining records (rows and markers).
     restored_rows: int | None = None

@@ -197,10 +197,10 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
     duplicate_count: Amount = 0
     seq_gaps: Amount = 0
     late_count: Amount = 0
-    #: Time in which nothing was heard of a view that should have sent beacons (the device slept), and how often; how often
-    #: the client's clock was seen to step (docs/view.md, "Time, gaps and clocks").
+    #: Time without beacons in which the view should have sent some (the device slept), and how often that was.
     gap_ms: Amount = 0
     gap_count: Amount = 0
+    #: How often the client's clock was seen to step (docs/view.md, "Time, gaps and clocks").
     clock_step_count: Amount = 0
     #: Whether the customer's server signed the view, so that all its beacons had a token; None: the customer signs none.
     signed: bool | None = None

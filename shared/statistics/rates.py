@@ -21,19 +21,19 @@ UNLEARNED_MINUTES_MAX: Final = 24 * 60
 _SQUARE_MAX: Final = 100.0
 #: By how much the rate may differ from its forecast by itself, as a fraction: the less is known, the more.
 _UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.03, "hour_of_day": 0.05, "recent": 0.1}
-#: So many windows does the variance of the rate of all hours count for beside that of the season's, whose windows are few and
-#: follow each other: of each hour so many, of so many hours at the most. An hour counts for so much less than the next.
+#: A season has few windows, and these follow each other. So the variance of its rate is mixed with that of all hours, which counts
+#: for this many windows of each hour, of at most so many hours. An hour counts by this factor less than the next.
 _VARYING_WINDOWS: Final = 10.0
 _VARYING_HOURS_MAX: Final = 24.0
 _FADING_VARYING: Final = 0.99
-#: Of the last minutes, each counts for so much less than the next: half after ten minutes.
+#: Each of the last minutes counts by this factor less than the next: half after ten minutes.
 _FADING: Final = 0.933
 #: The same of the very last minutes: half after two and a half.
 _FADING_QUICK: Final = 0.75
 #: Hits that the season counts for beside the last minutes.
 _LEVEL_HITS: Final = 15.0
 _LEVEL_MAX: Final = 3.0
-#: So many times the forecast, and what chance may add, is the most that a minute counts for in it.
+#: In the forecast a minute counts for at most this many times the forecast, and what chance may add.
 _STEP_MAX: Final = 1.2
 #: Buckets of a short window.
 SHORT: Final = 3

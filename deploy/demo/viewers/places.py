@@ -10,7 +10,7 @@ from typing import Final
 
 from loadtest.incident import NETWORKS
 
-#: Ends the tree and begins what is said of the file.
+#: Ends the tree and begins the file's description.
 _MARK: Final = b"\xab\xcd\xefMaxMind.com"
 _TYPE_TEXT, _TYPE_UINT32, _TYPE_MAP, _TYPE_LIST = 2, 6, 7, 11
 _SEPARATOR_BYTES: Final = 16

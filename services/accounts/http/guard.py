@@ -25,7 +25,7 @@ from services.rim.http.problems import problem_response
 from shared.http.problems import PROBLEM_JSON, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
-#: Of each person or token, where nothing else is said.
+#: Of each person or token, by default.
 REQUESTS_PER_SECOND: Final = 1_000.0
 CSRF_HEADER: Final = "Playhead-CSRF"
 LOGIN_PATH: Final = "/login"

@@ -54,7 +54,7 @@ def judge(
 def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int) -> Evidence | None:
     length = min(max(rule.for_seconds * 1_000 // BUCKET_MS, 1), BUCKETS_MAX)
     found = window(series.buckets, end_ms, length)
-    # Without the whole time nothing is said about it.
+    # Without the whole time there is no verdict.
     if found.buckets < length or not _has_enough(rule, metric, found):
         return None
     value = metric.figure(found.counts, found.buckets)

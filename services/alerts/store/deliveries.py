@@ -108,9 +108,9 @@ class Room:
 
 
 async def claim(connection: psycopg.AsyncConnection, *, room: Room, lease_seconds: float) -> list[Claimed]:
-    """Messages whose turn it is. Unless something is said of them, they are anybody's again after the lease.
+    """Messages whose turn it is. If no outcome is stored, any process may claim them again after the lease.
 
-    Of a customer that is not the receiver's organisation's, they are skipped.
+    Messages about a customer of another organisation than the receiver's are skipped.
     """
     async with connection.cursor(row_factory=class_row(Claimed)) as cursor:
         await cursor.execute(CLAIM, asdict(room) | {"lease": lease_seconds})

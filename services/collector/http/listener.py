@@ -25,8 +25,8 @@ BACKLOG: Final = 1_024
 HANDSHAKE_SECONDS: Final = 0.5
 
 #: A classic BPF program over a TCP segment, from its header on (Documentation/networking/filter.rst of the kernel's sources,
-#: RFC 9293 §3.1): of the flags in octet 13 look at SYN (2) and ACK (16); drop what has SYN alone, which begins a handshake,
-#: and keep all else whole. Each instruction: code, how far to jump if true and if false, operand.
+#: RFC 9293 §3.1). It looks at the flags SYN (2) and ACK (16) in octet 13. It drops a segment with SYN alone, which begins a
+#: handshake, and keeps all others whole. Each instruction: code, how far to jump if true and if false, operand.
 NEW_HANDSHAKES_DROPPED: Final = (
     (0x30, 0, 0, 13),  # load the octet
     (0x54, 0, 0, 0x12),  # and

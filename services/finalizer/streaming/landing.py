@@ -110,8 +110,8 @@ class Landing:
                 self._crash_points.reach("unparsed")
             if summary.slices:
                 self._mark_and_merge(spark, rows.where(sf.col("reason").isNull()), summary)
-        # 5. What is dirty is rebuilt from the views by `rebuilding`, for several batches at once: also what an earlier crash
-        #    has left, since a slice is cleared by the transaction that publishes it.
+        # 5. `rebuilding` rebuilds dirty slices from the views, for several batches at once. The transaction that publishes a
+        #    slice clears it, so slices that a crash has left are rebuilt too.
         _count(summary)
         log.info(
             "batch_landed",

@@ -1,8 +1,8 @@
 """Reads of a table whose files are looked up once.
 
 A plain read of a table with deletion vectors looks its files up three times, each by a job of Spark: for the condition, for the
-vectors, and for the scan. The second lists every file of the table, however few are read. Here the files that the condition leaves
-are asked of the table's snapshot, and the frame is made of them, as Delta's own merge makes it.
+vectors, and for the scan. The second lists every file of the table, however few are read. Here the table's snapshot gives the
+files that the condition leaves, and the frame is made of them, as in Delta's own merge.
 """
 
 from typing import Any, Final

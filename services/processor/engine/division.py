@@ -121,7 +121,7 @@ def _metas(
             commit_number=1,
             rows=_counted(rows),
             tallies=dict(tallies.get(target, {})),
-            # Where the application failed is said in sums of offsets: they begin again.
+            # Places of failures are sums of offsets, which begin again.
             failing={},
             version_at=None,
             partitions=partitions,

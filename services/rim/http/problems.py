@@ -61,7 +61,7 @@ async def api_problems(request: web.Request, handler: Handler) -> web.StreamResp
         if not _is_of_api(request) or request.writer.output_size > 0:
             raise
         response = problem_response(_problem_of_failure(request, error))
-        # What is left of the request cannot be told from the next one.
+        # The rest of the request would be read as the next one.
         response.force_close()
         return response
 

@@ -46,8 +46,8 @@ class AlertRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     filter: dict[str, str] = {}
     #: Each value of this dimension is judged by itself.
     by: str | None = None
-    #: For how long. A threshold's figure is that of this time (or of the last minute, which must then be beyond for so long); an
-    #: anomaly is found once it is certain, and must then last so much longer.
+    #: For how long. A threshold's figure is that of this time, or of the last minute, which must then be beyond for this time. An
+    #: anomaly is found once it is certain, and must then last this much longer.
     for_seconds: int = 0
     #: Viewers at a time (of `rejected`, beacons in 5 s) below which shares and means are not judged.
     viewers_min: int = 50

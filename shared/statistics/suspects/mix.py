@@ -1,8 +1,8 @@
 """Takes the mix of views out of their rates: exposure becomes the events that are usual for a view's values. Pure.
 
-A country whose viewers watch more on a bad device than usual is no suspect. So each view is expected to have the usual rate of its
-values: the product of a factor a value, fitted to the usual events by iterative proportional fitting (Deming and Stephan, 1940).
-What is left of a cohort's rate is what its values do not explain each alone.
+If viewers of a country watch more on a bad device than usual, the country is no suspect. So each view is expected to have the
+usual rate of its values: a product of one factor for each value. Iterative proportional fitting (Deming and Stephan, 1940) fits
+the factors to the usual events. What is left of a cohort's rate is what its values do not explain each alone.
 """
 
 from dataclasses import replace

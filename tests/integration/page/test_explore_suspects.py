@@ -221,7 +221,7 @@ def test_without_a_comparison_the_api_says_what_is_usual(seen: Seen, looked: Loo
 def test_what_nobody_can_be_behind_is_not_asked(seen: Seen) -> None:
     page = seen.page
     seen.open("explore?customer=acme&range=24h&metrics=views&suspects=1")
-    expect(page.locator("#no-suspects")).to_contain_text("cannot be asked of views", timeout=SOON_MS)
+    expect(page.locator("#no-suspects")).to_contain_text("has suspects, not views", timeout=SOON_MS)
     expect(page.locator("#ask-suspects, #suspected")).to_have_count(0)
     assert SUSPECTS not in seen.asked
     page.locator("#no-suspects").get_by_role("link").click()

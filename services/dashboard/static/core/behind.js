@@ -5,8 +5,8 @@ import { narrowed } from "./place/filters.js";
 import { VIEW_COLUMNS } from "./words/view_fields.js";
 
 /**
- * How the views behind a metric are told from others: by the value of a dimension, or by another filter; or which number of a view they
- * are sorted by, the largest first unless `order` says otherwise. `which` says it in words. `base`: of which views the metric is, where
+ * How the views behind a metric are found: by the value of a dimension, by another filter, or sorted by a number of a view, the largest
+ * first unless `order` says otherwise. `which` says it in words. `base`: of which views the metric is, where
  * it is not of all.
  * @typedef {{flag?: string, value?: string, filter?: object, sort?: string, order?: "ascending", which: string, base?: object}} Behind
  */

@@ -12,7 +12,7 @@ import { Link, place } from "./place.js";
 
 /**
  * @param {{id: string, names: string[], metrics: Record<string, any>, of: Partial<import("../core/place/place.js").Place>, aside?: (name: string) => string}} props
- *   `of`: what of the place the figures are of. `aside`: what is said behind the n of a figure.
+ *   `of`: what of the place the figures are of. `aside`: the text behind the n of a figure.
  */
 export const Facts = ({ id, names, metrics, of, aside }) => html`<ul class="facts" id=${id}>${names.map((name) => html`<${Fact} key=${name} name=${name} figure=${metrics[name]} of=${of} aside=${aside?.(name)} />`)}</ul>`;
 

@@ -57,7 +57,7 @@ function Drawn({ story, done }) {
   <${Course} incident=${incident} />
   <${Found} incident=${incident} />
   <${Suspects} incident=${incident} />
-  <${Told} story=${story} />
+  <${History} story=${story} />
   <section aria-labelledby="comments-title"><div class="section-head"><h2 id="comments-title">Comments</h2></div>
     <ul id="comments">${story.comments.map((/** @type {any} */ one) => html`<li key=${one.id}><b>${one.author}</b> <span class="note">${momentText(one.at_ms, tz)}</span><br />${one.text}</li>`)}</ul>
     ${mayChange() && html`<${Form} id="new-comment" send=${(/** @type {FormData} */ form) => change("POST", `${path}/comments`, { text: String(form.get("text")) })} done=${done}>
@@ -145,7 +145,7 @@ function Around({ incident, slice }) {
 }
 
 /** @param {{story: any}} props */
-function Told({ story }) {
+function History({ story }) {
   const { tz } = place.value;
   return html`<section aria-labelledby="changes-title">
     <div class="section-head"><h2 id="changes-title">What happened</h2></div>

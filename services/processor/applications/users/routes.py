@@ -73,7 +73,7 @@ class Served(NamedTuple):
 
 
 class _Page(msgspec.Struct, array_like=True):
-    """What is asked of one partition."""
+    """A question to one partition."""
 
     after: bytes
     limit: int

@@ -188,7 +188,7 @@ class Sessions:
 
 
 def _orders(plays: list[Play], closed: int) -> dict[int, _Order]:
-    """By ordinal, what is said of each play that is open."""
+    """By ordinal, the order of each open play."""
     return {
         play.ordinal: _Order(at + 1, at + 1 < len(plays), _until_seq(play, plays[at + 1 : at + 2]))
         for at, play in enumerate(plays)

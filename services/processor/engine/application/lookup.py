@@ -73,7 +73,7 @@ class Lookup:
     answer: Callable[[Rows, bytes], bytes | None]
     #: Parameters of the query that are parts too, where they are given.
     parameters: frozenset[str] = frozenset()
-    #: Whether what is found is the whole body, for programs that know its format; what is said around it is then in headers.
+    #: Whether the answer's body is the document alone, for programs that know its format. Its envelope is then in headers.
     is_document: bool = False
     #: Where the answer is not the document found but the stored objects that it names.
     objects_of: Callable[[bytes], Objects] | None = None

@@ -16,8 +16,8 @@ import msgspec
 Run = tuple[int, int]
 
 #: `stored`: the object is there, verified. `gone`: Kafka has not all of the records any more. `corrupt`: their bytes are not
-#: what was announced. `refused`: the store has answered for long that it does not take the object; the core writes the origins of
-#: its records to topic `rejected`, so that they can be given to the input again. Nothing is stored but of the first.
+#: what was announced. `refused`: the store has answered for long that it does not take the object. Then the core writes the
+#: origins of its records to topic `rejected`, so that they can be produced to the input again. Only `stored` stores anything.
 MediaOutcome = Literal["stored", "gone", "corrupt", "refused"]
 
 

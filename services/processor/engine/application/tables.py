@@ -100,7 +100,7 @@ class _Entries:
         except Undecodable as error:
             self._refuse(record, "undecodable", str(error))
             return
-        except Exception as error:  # noqa: BLE001  (any record is set aside on which the application raises)
+        except Exception as error:  # noqa: BLE001  (a record on which the application raises is rejected)
             self._refuse(record, "fold_failed", f"{type(error).__name__}: {error}")
             return
         size = _bytes_of(record)

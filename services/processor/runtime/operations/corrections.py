@@ -89,7 +89,7 @@ def _reading_from(meta: Meta, topic: str, offset: int | None) -> Meta:
         next_offsets=others if offset is None else others | {topic: offset},
         # That of the records which are not there any more.
         leader_epochs={name: epoch for name, epoch in meta.leader_epochs.items() if name != topic},
-        # Where the application failed is said in sums of offsets: they begin again.
+        # Places of failures are sums of offsets, which begin again.
         failing={},
         version_at=None,
     )

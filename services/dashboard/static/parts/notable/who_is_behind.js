@@ -25,7 +25,7 @@ export function WhoIsBehind(props) {
   if (!metrics.value[metric]) return null;
   if (asked) return html`<${Asked} asked=${asked} ...${props} />`;
   const other = SUSPECTED[0];
-  return html`<p class="note" id="no-suspects">Who is behind it cannot be asked of ${metricOf(metric).title}. Choose another metric, such as <${Link} to=${{ more: { metrics: other } }}>${metricOf(other).title}<//>.</p>`;
+  return html`<p class="note" id="no-suspects">Only a metric that can be worse has suspects, not ${metricOf(metric).title}. Choose another metric, such as <${Link} to=${{ more: { metrics: other } }}>${metricOf(other).title}<//>.</p>`;
 }
 
 /** @param {Picture & {asked: AskedBy}} props */

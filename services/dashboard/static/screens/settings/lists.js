@@ -13,7 +13,7 @@ export const ROLES = ["viewer", "editor", "admin", "owner"];
 
 export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "–" : momentText(at_ms, place.value.tz));
 
-/** A list of the API that is read again after each change, and the changes: what went wrong is said beside it. @param {string | null} path */
+/** A list of the API that is read again after each change, and the changes; an error is shown beside it. @param {string | null} path */
 export function useList(path) {
   const version = useSignal(0);
   const problem = useSignal("");

@@ -194,8 +194,8 @@ def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
 def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
     """How much of the view came: whether the row rests on all of it, and on signed beacons alone."""
     gaps, clock = view.order.missing(view.play.until_seq), progress.clock
-    # Where the beacons have numbers none is missing in a silence; where they have none, some may have been lost, or were put
-    # in a wrong order after the clock was set back.
+    # If beacons have numbers, none is missing in a silence. If they have none, some may be lost, or in a wrong order after the
+    # clock was set back.
     has_all = not gaps and (view.order.has_numbers or not (clock.gap_count or clock.is_out_of_order))
     return {
         "beacon_count": view.beacon_count,

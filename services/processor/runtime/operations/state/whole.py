@@ -233,7 +233,7 @@ def read_from(meta: Meta, offsets: dict[str, int]) -> Meta:
         commit_number=meta.commit_number + 1,
         # Those of records before the former offsets.
         leader_epochs={name: epoch for name, epoch in meta.leader_epochs.items() if name not in offsets},
-        # Where the application failed is said in sums of offsets: they begin again.
+        # Places of failures are sums of offsets, which begin again.
         failing={},
         version_at=None,
     )

@@ -253,12 +253,12 @@ def _is_clock(
     delayed: Sequence[Step] | None,
     numbers: Numbers | None,
 ) -> bool:
-    """Whether steps that may be by a clock that was set back are; `delayed` are those of `level` that are slow.
+    """Whether the clock of these steps was set back, which is possible; `delayed` are those of `level` that are slow.
 
-    That is None where they are not over long enough to show a clock by their delay alone.
+    `delayed` is None if they do not last long enough to show a clock by their delay alone.
 
-    A quick one that was sent after the first of them, by the clock before it, shows that they were delayed, or that the clock was
-    set forward again: only numbers tell which.
+    A quick step may have been sent after the first of them, by the clock before it. Then they were delayed, or the clock was set
+    forward again; only numbers show which.
     """
     quick = (step for step in in_order if one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN)
     forward_ms = next((step.at_ms for step in quick if step.at_ms - one.begun_ms >= one.shift_ms), None)

@@ -8,9 +8,9 @@ from services.processor.applications.video_views.view.timing.clock_state import 
 
 #: No request of a live connection takes longer: what the server's clock denies or adds is a step of the client's from here on.
 DENIED_MS: Final = 30_000
-#: A delay is known when so many beacons, sent and received over so long, have shown it to within so much, and to within this
-#: part of that time; it is sure when more have, over longer. The delays of beacons that wait for a connection become smaller by
-#: the time between them, and those of one request are received at once.
+#: A delay is known if this many beacons show it, sent and received over this long. They may differ by this much, and by this part
+#: of that time. It is sure if more beacons show it, over longer. The delays of beacons that wait for a connection become smaller
+#: by the time between them, and those of one request are received at once.
 KNOWN_BEACONS_MIN: Final = 2
 KNOWN_MS_MIN: Final = 2_000
 LEVEL_BEACONS_MIN: Final = 3
