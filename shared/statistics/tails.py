@@ -18,8 +18,8 @@ _CORRELATION_MIN: Final = 1e-7
 def share_at_least(hits: int, of: int, *, past_hits: int, past_of: int, trust: float) -> float:
     """The probability that of `of` calls at least `hits` are hits, as of `past_of` calls `past_hits` were.
 
-    `trust` is how many calls the past may count for at the most: no rate is steadier than so many calls can show. 1 where `hits`
-    is no more than expected.
+    The past counts for at most `trust` calls: no rate is steadier than that many calls can show. 1 if `hits` is no more than
+    expected.
     """
     a, b = past_hits + 0.5, past_of - past_hits + 0.5
     if a + b > trust:

@@ -21,8 +21,8 @@ LENGTHS: Final = tuple(range(1, BUCKETS_MAX + 1))
 PROBABILITY_MAX: Final = 7e-9
 PROBABILITY_POWER: Final = 3
 #: It must also be unlikely where the rate is so many times the usual one for a while, as in an ad break or after a deploy. Such
-#: bumps are the rate's own, and come too seldom for its variance to hold them. The probability is that of a window of a minute;
-#: a bump has many more short windows in it, so of them it is less, by this power of their length.
+#: bumps are the rate's own, and come too seldom for its variance to hold them. The probability is for a window of a minute.
+#: A bump has many more short windows, so for these it is less, by this power of their length.
 BUMP: Final = 1.25
 BUMP_PROBABILITY_MAX: Final = 0.05
 BUMP_POWER: Final = 5

@@ -132,8 +132,9 @@ def _is_unknown(name: str) -> bool:
 
 
 def _unnamed_of(record: Live, name: str) -> int:
-    """The viewers of a slice that a record does not name, at most: those without a name, and of a pair those of each of its values
-    whom no pair names.
+    """At most how many viewers a slice has that a record does not name.
+
+    These are viewers without a name. For a pair they are those of each of its values whom no pair names.
     """
     dimensions = name.partition("=")[0]
     of_others = PAIR_SEPARATOR.join([OTHER] * len(dimensions.split(",")))

@@ -24,8 +24,8 @@ _DAYS_STORED_BEFORE: Final = 7
 #: So long a view may be open, ms: one whose newest beacons are younger may not be complete.
 _OPEN_MS_MAX: Final = DAY_MS
 
-#: Rows of a reprocess are older than every live revision of their generation, for any number that the fold gives: with other limits
-#: it may count more revisions than the processor did.
+#: Rows of a reprocess are older than every live revision of their generation. The number that the fold gives is not used: with
+#: other limits it may count more revisions than the processor did.
 REVISION: Final = 0
 
 

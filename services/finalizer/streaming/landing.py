@@ -130,8 +130,8 @@ class Landing:
         return without_forgotten(rows, frame_of(rows.sparkSession, forgotten))
 
     def _mark_and_merge(self, spark: SparkSession, views: DataFrame, summary: Summary) -> None:
-        # 2. The slices that are about to change, old places and new, are durably dirty before anything changes: after
-        #    the merge the old places could not be found any more. A crash here costs a needless rebuild.
+        # 2. Slices that will change, at old places and new, become durably dirty before anything changes: after the merge
+        #    the old places could not be found. A crash here costs a needless rebuild.
         with timed("mark"):
             slices = dict(summary.slices)
             if summary.revises:

@@ -1,7 +1,7 @@
 """The shape of one value: the only part of a payload that is kept. Values do not leave this module.
 
-Of a value that is probably not personal, two parts are kept: the size of a number, for ranges, and a word that may be one of an
-enumeration (`shared.api.formats.WORD`). A value is probably personal by its field's name or by its format.
+If a value is probably not personal, the size of a number is kept, for ranges, and a word that may be one of an enumeration
+(`shared.api.formats.WORD`). The field's name or the value's format shows whether it is probably personal.
 """
 
 import hashlib

@@ -24,8 +24,8 @@ class SumsDivided(NamedTuple):
 class Growth:
     """Declared by an application whose partitions can grow.
 
-    Its inputs' records of one key are folded in any order across a growth: those that were produced to the former partition are
-    handed on to the new one. No row of it names a place (an offset, a partition) of an input.
+    Across a growth it folds the records of one key in any order: those in the former partition are handed on to the new one. No row
+    of it names a place (an offset, a partition) of an input.
     """
 
     #: The record key that a row belongs to, by the application's key in a store.

@@ -66,8 +66,8 @@ class Lookup:
 
     #: A pattern such as `/views/{customer}/{view}`.
     path: str
-    #: What the parts of the path may mean, likeliest first: the first under which there is anything is the answer, and
-    #: nothing is there when there is nothing under any. Raises `LookupWrong`.
+    #: What the parts of the path may mean, likeliest first. The first candidate that has an answer is answered; if none has one,
+    #: there is no answer. Raises `LookupWrong`.
     candidates_of: Callable[[Mapping[str, str]], tuple[Candidate, ...]]
     #: The answer to a candidate's subject as JSON; None when there is nothing.
     answer: Callable[[Rows, bytes], bytes | None]

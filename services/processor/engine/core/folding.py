@@ -16,8 +16,8 @@ from services.processor.engine.state.failures import NOT_THE_APPLICATION, FoldFa
 from services.processor.engine.state.layers import Layers
 from shared.codec import Undecodable
 
-#: Timers fired in one checkpoint, and so at once, at the most: an outage of ten minutes must not make one transaction of a
-#: million rows, and nothing else is done meanwhile.
+#: At most this many timers fire in one checkpoint: an outage of ten minutes must not make one transaction of a million rows. While
+#: they fire, nothing else is done.
 FIRED_MAX: Final = 1_000
 DIRTY_BYTES_MAX: Final = 32 * 1024 * 1024
 #: Changed rows after which no further timer fires in this checkpoint: an owner that ends deletes all its entries.

@@ -20,7 +20,7 @@ class StoreSpec(Generic[Row]):
     """One keyed store of an application. `id` (1..253) is part of every stored key: it never changes.
 
     `encode` writes rows in `format` (1..255) and `decode` reads them. `also_reads` holds the decoders of other formats by
-    number: a row in one of them is upgraded when it is read and written in `format` when it is put. A new format comes in two
+    number. They upgrade a row when it is read; a put writes it in `format`. A new format comes in two
     releases, so that either can be rolled back. The first reads it and still writes the former one; the second writes it. A
     store, once declared, stays declared.
     """

@@ -115,8 +115,8 @@ def assigned(assignment: bytes, topic: str) -> Iterator[int]:
 class Ownership:
     """Asks the group from a thread of its own: twice a second, and soon when a request waits.
 
-    `url_of` knows better where a slot's lookups listen: a replica that takes a slot's id over inherits, in the group's account,
-    the client id of the one before it.
+    `url_of` knows better where a slot's lookups listen: for the group, a replica that takes a slot over keeps the client id of the
+    replica before it.
     """
 
     def __init__(
