@@ -198,9 +198,11 @@ async def test_of_the_admin_port_only_health_is_open() -> None:
 
 
 def test_every_service_gives_its_settings_to_its_admin_port() -> None:
-    # The processor's entry chooses a build and then imports its program.
+    # The processor's entry chooses a build and then imports its program; the dashboard's parts are put together in its assembly.
     mains = {
-        path.parent.name: path.read_text() for name in ("__main__", "program") for path in SERVICES.glob(f"*/{name}.py")
+        path.parent.name: path.read_text()
+        for name in ("__main__", "program", "assembly")
+        for path in SERVICES.glob(f"*/{name}.py")
     }
     assert mains.keys() == PORTS.keys()
     for service, text in mains.items():
