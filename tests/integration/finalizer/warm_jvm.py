@@ -67,8 +67,9 @@ class WarmJvm:
     def end(self) -> None:
         """Ends the JVM."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            # Leaving it waits for the process, and closes its standard input.
+            with self._process as process:
+                process.kill()
         if self._gateway is not None:
             with suppress(Py4JError, OSError):
                 self._gateway.close()
