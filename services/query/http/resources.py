@@ -1,4 +1,4 @@
-"""`/v1/errors`, `/v1/titles`, `/v1/titles/{video_id}`: what is read from rows and figures together."""
+"""`/v1/errors`, `/v1/titles`, `/v1/titles/{video_id}`, `/v1/concurrency`: what is read from rows and figures together."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -9,7 +9,8 @@ from services.accounts.http.access import METRICS, Routing
 from services.query.core.answer import About, Answer, Breakdown, Overall, Timeseries
 from services.query.core.problems import wrong
 from services.query.core.question import Question, parsed
-from services.query.core.resources import errors, title, titles
+from services.query.core.resources import concurrency, errors, title, titles
+from services.query.core.resources.concurrency import AskedConcurrency, Concurrency
 from services.query.core.resources.errors import AskedErrors, ErrorList
 from services.query.core.resources.title import AskedTitle, TitleDetail
 from services.query.core.resources.titles import AskedTitles, TitleList
@@ -27,7 +28,12 @@ _TITLES: Final = Operation(
 _TITLE: Final = Operation(
     "/v1/titles/{video_id}", "One video over time", TitleDetail, AskedTitle, statuses=QUESTION, tag="titles"
 )
-OPERATIONS: Final = [_ERRORS, _TITLES, _TITLE]
+_CONCURRENCY: Final = Operation(
+    *("/v1/concurrency", "Viewers at a time of several videos", Concurrency, AskedConcurrency),
+    statuses=QUESTION,
+    tag="titles",
+)
+OPERATIONS: Final = [_ERRORS, _TITLES, _TITLE, _CONCURRENCY]
 
 
 class Reader(Protocol):
@@ -59,7 +65,12 @@ class Resources:
 
     def add_to(self, routing: Routing) -> None:
         """Adds them."""
-        handlers = ((_ERRORS, self.errors), (_TITLES, self.titles), (_TITLE, self.title))
+        handlers = (
+            (_ERRORS, self.errors),
+            (_TITLES, self.titles),
+            (_TITLE, self.title),
+            (_CONCURRENCY, self.concurrency),
+        )
         for operation, handler in handlers:
             routing.get(operation.path, self._desk.answering(handler), METRICS, name=operation.name)
 
@@ -100,3 +111,16 @@ class Resources:
         assert isinstance(overall, Overall)
         assert isinstance(quality, Timeseries)
         return sent(title.answer(asked, overall, quality, rows, about))
+
+    async def concurrency(self, request: web.Request) -> web.Response:
+        """How many views of several titles were open at a time."""
+        caller = self._desk.caller(request)
+        given = parsed(AskedConcurrency, list(request.query.items()))
+        asked = concurrency.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        async with self._desk.turn(caller, "concurrency"):
+            (rows,), about = await self._reader.rows(asked.rows, lambda _: [concurrency.asked_of(asked)])
+            videos = concurrency.videos_of(asked, rows)
+            (names,), _ = await self._reader.rows(
+                titles.names_question(asked.rows), lambda one: [titles.names_of(one, videos)]
+            )
+        return sent(concurrency.answer(asked, rows, names, about))

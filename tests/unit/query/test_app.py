@@ -189,6 +189,7 @@ OF_CUSTOMERS: dict[str, dict[str, str]] = {
     "/v1/errors": {},
     "/v1/titles": {},
     "/v1/titles/{video_id}": {},
+    "/v1/concurrency": {},
     "/v1/views": {},
     "/v1/views/{view_id}": {},
     "/v1/views/{view_id}/beacons": {},

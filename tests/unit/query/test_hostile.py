@@ -40,6 +40,7 @@ ASKED = {
     "/v1/views": "columns=country,custom.plan&order_by=score_view&format=csv",
     "/v1/titles": "order_by=rebuffer_fraction&compare=previous",
     "/v1/titles/none": "bucket=hour",
+    "/v1/concurrency": "videos=%5B%22final%22%5D",
 }
 PATHS = [
     *(operation.path for operation in OPERATIONS),

@@ -250,7 +250,7 @@ def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, v
     for point in title.concurrency(asked, changes):
         open_then = [view for view in read if view.view_start_ms <= point.at_ms < counts_at(view)]
         assert point.views == len(open_then)
-    assert asked.step_ms == HOUR_MS
+    assert asked.steps.step_ms == HOUR_MS
 
     ended = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 2 * DAY_MS]
     assert named["n"] == len(ended)
@@ -274,7 +274,7 @@ def test_a_curve_ends_now_also_where_its_range_goes_on(now_ms: int, last_ms: int
     given = parsed(AskedTitle, [("from", str(T0_MS)), ("to", str(T0_MS + 2 * DAY_MS))])
     asked = title.understood_title("final", given, lambda _: EVERY_CUSTOMER, now_ms, days_max=400)
     curve = title.concurrency(asked, [{"step": 0, "change": 3}, {"step": 30, "change": -3}])
-    assert asked.step_ms == HOUR_MS
+    assert asked.steps.step_ms == HOUR_MS
     assert [point.views for point in curve] == [3] * len(curve)
     assert (curve[-1].at_ms if curve else None) == last_ms
 

@@ -9,18 +9,17 @@ import msgspec
 
 from services.query.core import filters
 from services.query.core.answer import About, Figure, Overall, Point, Timeseries
-from services.query.core.calendar import DAY_MS, WIDTHS_MS, Bucket, Range, fitting
+from services.query.core.calendar import DAY_MS, Bucket
 from services.query.core.customers import Admit
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.question import AskedSeries, Question, understood
+from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, peak_of, read_for, steps_of
 from services.query.core.resources.titles import VIDEO
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
 
-#: A view that was watched in the range may end, and so count, this much later.
-_LATER_MS: Final = DAY_MS
 #: Parts of a video whose audience is counted.
 PARTS: Final = 100
 #: Views whose played ranges are looked at: the newest ones. More would cost seconds and change nothing that is seen.
@@ -46,13 +45,6 @@ class AskedTitle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     filter: Annotated[str, msgspec.Meta(description="as of any question")] = ""
     metrics: Annotated[str, msgspec.Meta(description="of the quality over time")] = _METRICS
     bucket: Annotated[Bucket | Literal[""], msgspec.Meta(description="by default one that fits the range")] = ""
-
-
-class Audience(msgspec.Struct, frozen=True):
-    """How many views were open at a moment: begun, and not ended."""
-
-    at_ms: int
-    views: int
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -99,11 +91,8 @@ class TitleQuestion:
 
     quality: Question
     rows: Question
-    range: Range
     video: str
-    step_ms: int
-    #: The end of the curve: of the range, but never behind the present.
-    until_ms: int
+    steps: Steps
 
     @property
     def overall(self) -> Question:
@@ -122,33 +111,21 @@ def understood_title(video: str, asked: AskedTitle, admit: Admit, now_ms: int, *
         shape="rows",
         customers=quality.customers,
         metrics=(METRICS["views"],),
-        range=Range(quality.range.from_ms, min(quality.range.to_ms + _LATER_MS, max(now_ms, quality.range.to_ms))),
+        range=read_for(quality.range, now_ms),
         filter=quality.filter,
         fields=(
-            *("video_title", "video_series", "stream_type", "video_duration_ms", "view_start_ms", "max_playhead_ms"),
+            *("video_title", "video_series", "stream_type", "video_duration_ms", BEGAN_FIELD, "max_playhead_ms"),
             *("playback_ranges", *TIME_FIELDS),
         ),
     )
-    until_ms = min(quality.range.to_ms, now_ms)
-    return TitleQuestion(quality, rows, quality.range, video, _step(quality.range), until_ms)
-
-
-def _step(within: Range) -> int:
-    """The step of the curve, ms: as fine as some hundred points allow."""
-    bucket = fitting(within)
-    return WIDTHS_MS.get(bucket, DAY_MS)
+    return TitleQuestion(quality, rows, video, steps_of(quality.range, now_ms))
 
 
 def asked_of(asked: TitleQuestion) -> list[Statement]:
     """The statements: names; beginnings and ends by step; played parts; how far views came."""
     condition, parameters = statements.conditions_of(asked.rows)
-    within = f"{condition} AND {COUNTED_MS} < {asked.range.to_ms:d}"
-    step, first = asked.step_ms, asked.range.from_ms
-    began, ended = (
-        f"CASE WHEN {at} <= {first:d} THEN 0 ELSE ({at} - {first:d} + {step - 1:d}) // {step:d} END"
-        # A clock that was set back may put an end before its beginning: such a view was never open.
-        for at in ("view_start_ms", f"greatest(view_start_ms, {COUNTED_MS})")
-    )
+    steps = asked.steps
+    within = f"{condition} AND {COUNTED_MS} < {steps.range.to_ms:d}"
     newest = (
         f"SELECT playback_ranges, max_playhead_ms, row_number() OVER () AS number FROM views WHERE {within}"  # noqa: S608
         f" ORDER BY {COUNTED_MS} DESC LIMIT {RETENTION_VIEWS_MAX}"
@@ -161,12 +138,11 @@ def asked_of(asked: TitleQuestion) -> list[Statement]:
             tuple(parameters),
             ("n", "title", "series", "stream_type", "duration_ms", "reached_ms"),
         ),
-        # A view counts at a moment if it began by then and ends later: so both are put at the next step.
         Statement(
             f"""SELECT step, CAST(sum(change) AS bigint) FROM (
-                SELECT {began} AS step, 1 AS change FROM views WHERE {condition}
+                SELECT {steps.began} AS step, 1 AS change FROM views WHERE {condition}
                 UNION ALL
-                SELECT {ended}, -1 FROM views WHERE {condition}
+                SELECT {steps.ended}, -1 FROM views WHERE {condition}
             ) AS changes GROUP BY step""",  # noqa: S608
             (*parameters, *parameters),
             ("step", "change"),
@@ -186,10 +162,8 @@ def asked_of(asked: TitleQuestion) -> list[Statement]:
 
 def concurrency(asked: TitleQuestion, changes: Sequence[Row]) -> list[Audience]:
     """The curve from the changes at its steps, as far as time has come: empty of a range in the future."""
-    by_step = {int(row["step"]): int(row["change"]) for row in changes}
-    steps = -(-(asked.until_ms - asked.range.from_ms) // asked.step_ms)
-    counted = accumulate(by_step.get(step, 0) for step in range(steps))
-    return [Audience(asked.range.from_ms + step * asked.step_ms, views) for step, views in enumerate(counted)]
+    steps = asked.steps
+    return [Audience(*one) for one in zip(steps.moments_ms, steps.counted(changes), strict=True)]
 
 
 def retention(length_ms: int | None, n: int, ranges: Sequence[Row], reached: Sequence[Row]) -> Retention:
@@ -255,9 +229,9 @@ def answer(
         duration_ms=named["duration_ms"],
         n=overall.n,
         metrics=overall.metrics,
-        step_ms=asked.step_ms,
+        step_ms=asked.steps.step_ms,
         concurrency=curve,
-        peak=max(curve, key=lambda one: one.views, default=None),
+        peak=peak_of(curve),
         retention=retention(named["duration_ms"] or named["reached_ms"], named["n"], ranges, reached),
         bucket=quality.bucket,
         quality=quality.points,
