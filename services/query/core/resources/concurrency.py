@@ -115,31 +115,35 @@ def asked_of(asked: ConcurrencyQuestion) -> Statement:
     steps = asked.steps
     video = statements.value_of(asked.rows, asked.rows.by[0])
     condition, parameters = statements.conditions_of(asked.rows)
+    within = f"{condition} AND {steps.touches}"
+    # Views are counted by their beginning and end first: far fewer rows than views have to be put in order.
     sql = f"""
-        WITH changes AS MATERIALIZED (
-            SELECT video, step, sum(change) AS change, count(*) FILTER (WHERE change > 0) AS begun FROM (
-                SELECT {video} AS video, unnest([{steps.began}, {steps.ended}]) AS step,
-                    unnest([1, -1]) AS change
-                FROM views WHERE {condition} AND {steps.touches}
-            ) AS found GROUP BY video, step
-        ), titles AS MATERIALIZED (
-            SELECT video, sum(begun) AS n FROM changes GROUP BY video
-        ), compared AS (
+        WITH titles AS MATERIALIZED (
+            SELECT {video} AS video, count(*) AS n FROM views WHERE {within} GROUP BY video
+        ), compared AS MATERIALIZED (
             SELECT video, n FROM titles ORDER BY n DESC, video LIMIT {_COMPARED_MAX}
+        ), spans AS MATERIALIZED (
+            SELECT video, began, ended, count(*) AS views FROM (
+                SELECT {video} AS video, {steps.began} AS began, {steps.ended} AS ended FROM views WHERE {within}
+            ) AS found WHERE video IN (SELECT video FROM compared) GROUP BY video, began, ended
+        ), changes AS MATERIALIZED (
+            SELECT video, step, CAST(sum(change) AS bigint) AS change FROM (
+                SELECT video, began AS step, views AS change FROM spans
+                UNION ALL
+                SELECT video, ended, -views FROM spans
+            ) AS moved WHERE step < {len(steps.moments_ms):d} GROUP BY video, step
         ), curves AS (
             SELECT video, sum(change) OVER (PARTITION BY video ORDER BY step) AS views FROM changes
-            WHERE video IN (SELECT video FROM compared) AND step < {len(steps.moments_ms):d}
         ), peaks AS (
             SELECT video, max(views) AS peak FROM curves GROUP BY video
         ), listed AS (
-            SELECT video, n, coalesce(peak, 0) AS peak FROM compared LEFT JOIN peaks USING (video)
+            SELECT video, n, CAST(coalesce(peak, 0) AS bigint) AS peak FROM compared LEFT JOIN peaks USING (video)
             ORDER BY peak DESC, n DESC, video LIMIT {asked.limit:d}
         )
-        SELECT video, step, CAST(change AS bigint), CAST(n AS bigint), CAST(peak AS bigint),
-            (SELECT CAST(sum(n) AS bigint) FROM titles), (SELECT count(*) FROM titles)
-        FROM listed JOIN changes USING (video)
+        SELECT video, step, change, n, peak, (SELECT CAST(sum(n) AS bigint) FROM titles), (SELECT count(*) FROM titles)
+        FROM listed LEFT JOIN changes USING (video)
     """  # noqa: S608 - names and numbers of ours
-    return Statement(sql, tuple(parameters), ("video", "step", "change", "n", "peak", "views_n", "titles_n"))
+    return Statement(sql, (*parameters, *parameters), ("video", "step", "change", "n", "peak", "views_n", "titles_n"))
 
 
 def videos_of(asked: ConcurrencyQuestion, rows: Sequence[Row]) -> list[str]:
@@ -158,7 +162,8 @@ def answer(asked: ConcurrencyQuestion, rows: Sequence[Row], names: Sequence[Row]
         by_video[row["video"]].append(row)
     titles = []
     for video, changes in by_video.items():
-        views = steps.counted(changes)
+        # One that was open between two moments alone has a row without a step.
+        views = steps.counted([row for row in changes if row["step"] is not None])
         peak = peak_of([Audience(*one) for one in zip(moments_ms, views, strict=True)])
         titles.append(TitleAudience(video, named.get(video), changes[0]["n"] if changes else 0, peak, views))
     views_n, titles_n = (rows[0]["views_n"], rows[0]["titles_n"]) if rows else (0, 0)
