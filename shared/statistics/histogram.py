@@ -25,6 +25,12 @@ def value_of(bucket: int) -> float:
 
 def quantile(counts: Mapping[int, int], q: float) -> float | None:
     """The `q` quantile (0..1, nearest rank) of the values counted per bucket; None without a value."""
+    bucket = bucket_at(counts, q)
+    return None if bucket is None else value_of(bucket)
+
+
+def bucket_at(counts: Mapping[int, int], q: float) -> int | None:
+    """The bucket in which that quantile is, of buckets of any kind whose numbers rise with their values."""
     if not 0 <= q <= 1:
         raise ValueError(f"a quantile is 0 to 1, not {q}")
     total = sum(counts.values())
@@ -35,7 +41,7 @@ def quantile(counts: Mapping[int, int], q: float) -> float | None:
     for bucket in sorted(counts):
         seen += counts[bucket]
         if seen >= rank:
-            return value_of(bucket)
+            return bucket
     raise ValueError("counts must not be negative")
 
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
+from services.query.core import distributions
 from services.query.core.calendar import Range
-from services.query.core.metrics import METRICS
+from services.query.core.distributions import DISTRIBUTED
+from services.query.core.metrics import METRICS, Unit
 from services.query.core.question import Question
 from services.query.core.sql.statements import OTHER_RANK, SKIPPED_RANK, UNKNOWN_RANK
 from shared.schemas.live import OTHER, UNKNOWN
-from shared.statistics.histogram import BUCKET_OF_ZERO, GAMMA, quantile
 
 Row = Mapping[str, Any]
 Number = int | float
@@ -121,10 +122,11 @@ class Bin(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """How a measured value is distributed over views. `quantiles` are within 1 %."""
+    """How a measured value is distributed over views. `quantiles` are within 1 %, those of a score exact."""
 
     about: About
     of: str
+    unit: Unit
     n: int
     #: Views that have no value.
     unknown: int
@@ -133,10 +135,6 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 Answer = Overall | Timeseries | Breakdown | Distribution
-
-#: Buckets of `shared.statistics.histogram` that make a bin: its bounds are 1.27 apart.
-_BUCKETS_A_BIN: Final = 12
-_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 def composed(question: Question, rows: Sequence[Row], about: About) -> Answer:
@@ -268,16 +266,7 @@ def _distribution(question: Question, rows: Sequence[Row], about: About) -> Dist
     assert question.field is not None
     counts = {int(row["bucket"]): int(row["count"]) for row in rows if row["bucket"] is not None}
     unknown = sum(int(row["count"]) for row in rows if row["bucket"] is None)
-    bins: dict[int, int] = {}
-    for bucket, count in counts.items():
-        place = BUCKET_OF_ZERO if bucket == BUCKET_OF_ZERO else bucket // _BUCKETS_A_BIN
-        bins[place] = bins.get(place, 0) + count
-    listed = [Bin(*_bounds(place), count) for place, count in sorted(bins.items())]
-    quantiles = {f"p{round(100 * q)}": quantile(counts, q) for q in _QUANTILES}
-    return Distribution(about, question.field, sum(counts.values()), unknown, listed, quantiles)
-
-
-def _bounds(place: int) -> tuple[float, float]:
-    if place == BUCKET_OF_ZERO:
-        return 0.0, 0.0
-    return GAMMA ** (place * _BUCKETS_A_BIN), GAMMA ** ((place + 1) * _BUCKETS_A_BIN)
+    field = question.field
+    listed = [Bin(*one) for one in distributions.bins(field, counts)]
+    quantiles = distributions.quantiles(field, counts)
+    return Distribution(about, field, DISTRIBUTED[field], sum(counts.values()), unknown, listed, quantiles)

@@ -94,7 +94,7 @@ def _mean(name: str, title: str, field: str) -> Metric:
 
 #: Percentiles that are asked for by name, of each field below.
 RANKS: Final = (50, 75, 90, 95, 99)
-#: Fields of a view, in ms, that have percentiles and a distribution.
+#: Fields of a view, in ms, that have percentiles.
 MEASURED: Final[Mapping[str, str]] = {
     "startup_ms": "video start-up time",
     "content_startup_ms": "content start-up time",

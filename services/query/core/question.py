@@ -11,8 +11,9 @@ from services.query.core import filters, limits
 from services.query.core.calendar import DAY_MS, HOUR_MS, Bucket, Buckets, Range, buckets, count, fitting
 from services.query.core.customers import Admit, Customers
 from services.query.core.dimensions import Dimension, dimension
+from services.query.core.distributions import DISTRIBUTED
 from services.query.core.filters import Filter
-from services.query.core.metrics import MEASURED, METRICS, Metric
+from services.query.core.metrics import METRICS, Metric
 from services.query.core.parts import Part
 from services.query.core.problems import Wrong, wrong
 from shared.http.problems import Fault
@@ -60,7 +61,7 @@ class AskedBreakdown(Asked, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class AskedDistribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of a distribution."""
 
-    of: Annotated[str, msgspec.Meta(description="a field of a view that is measured in ms")]
+    of: Annotated[str, msgspec.Meta(description=f"a field of a view: {', '.join(DISTRIBUTED)}")]
     customer: str = ALL
     from_: str = msgspec.field(name="from", default="")
     to: str = ""
@@ -140,8 +141,8 @@ def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = li
     shared: dict[str, Any] = {"shape": _SHAPES[type(asked)], **selected(asked, admit, now_ms, days_max=days_max)}
     within = shared["range"]
     if isinstance(asked, AskedDistribution):
-        if asked.of not in MEASURED:
-            raise wrong("of", f"one of {', '.join(MEASURED)}")
+        if asked.of not in DISTRIBUTED:
+            raise wrong("of", f"one of {', '.join(DISTRIBUTED)}")
         return Question(**shared, metrics=(METRICS["views"],), field=asked.of)
     shared |= {
         "metrics": tuple(_metric("metrics", name) for name in listed("metrics", asked.metrics, limits.METRICS_MAX)),

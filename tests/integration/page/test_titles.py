@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from services.query.core.resources.title import PARTS
+from shared.schemas.view import View
 from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LENGTH_MS, TITLES
@@ -60,36 +61,113 @@ def test_titles_beyond_those_listed_are_counted_and_come_by_a_click(seen: Seen, 
     expect(page.locator("#rest")).to_have_count(0)
 
 
-def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> None:
-    seen.go("Titles", customer="acme")
-    page = seen.page
-    # Yesterday, by the clocks of the zone.
+def yesterday(looked: Looked) -> tuple[int, int]:
+    """The day before that of the views' present, by the clocks of the zone."""
     today = datetime.fromtimestamp(looked.now_ms / 1_000, ZoneInfo(ZONE)).replace(
         hour=0, minute=0, second=0, microsecond=0
     )
-    seen.between(*(round(moment.timestamp() * 1_000) for moment in (today - timedelta(days=1), today)))
+    from_ms, to_ms = (round(moment.timestamp() * 1_000) for moment in (today - timedelta(days=1), today))
+    return from_ms, to_ms
+
+
+def moment(at_ms: int) -> str:
+    """A moment as the page words it."""
+    at = datetime.fromtimestamp(at_ms / 1_000, ZoneInfo(ZONE))
+    return f"{at.day} {at:%b, %H:%M}"
+
+
+def audience(views: list[View], times: list[int]) -> list[int]:
+    """How many views were open at each of these moments."""
+    return [sum(view.view_start_ms <= at < counts_at(view) for view in views) for at in times]
+
+
+def test_viewers_at_a_time_by_title_during_yesterdays_match(seen: Seen, looked: Looked) -> None:
+    seen.go("Titles", customer="acme")
+    page = seen.page
+    bounds = yesterday(looked)
+    with page.expect_response(
+        lambda found: f"/v1/concurrency?customer=acme&tz=Europe%2FBerlin&from={bounds[0]}&to={bounds[1]}" in found.url
+    ) as found:
+        seen.between(*bounds)
+    legend = page.locator(".chart .legend li")
+    expect(legend).to_have_count(len(TITLES), timeout=SOON_MS)
+    times = found.value.json()["at_ms"]
+    assert times == list(range(bounds[0], bounds[1], times[1] - times[0]))
+    truth = {}
+    for title in TITLES:
+        own = [view for view in looked.views if view.customer_id == "acme" and view.video_title == title]
+        n = sum(view.view_start_ms < bounds[1] and counts_at(view) > bounds[0] for view in own)
+        truth[title] = (n, audience(own, times))
+    # Each in the legend, the highest first, with its n and its highest moment.
+    peaks = []
+    for line in legend.all():
+        n, views = truth[line.get_by_role("link").inner_text()]
+        peaks.append(max(views))
+        expect(line.locator(".note")).to_have_text(
+            f"n {n} · most {max(views)} at {moment(times[views.index(max(views))])}"
+        )
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[0] >= 3
+    expect(page.locator("#together-of")).to_contain_text(
+        f"of 5 titles of this range, n {sum(n for n, _ in truth.values())} views"
+    )
+    # The arrow keys read all curves at once.
+    page.locator(".chart .plot").focus()
+    for at in range(4):
+        page.keyboard.press("ArrowRight")
+        expect(page.locator(".chart figcaption")).to_contain_text(moment(times[at]))
+        shown = {line.get_by_role("link").inner_text(): int(line.locator("b").inner_text()) for line in legend.all()}
+        assert shown == {title: views[at] for title, (_, views) in truth.items()}
+    # Those of one's choice, by keys too; the address keeps them.
+    page.get_by_role("checkbox", name="Draw Sintel").focus()
+    page.keyboard.press("Space")
+    expect(legend).to_have_count(len(TITLES) - 1, timeout=SOON_MS)
+    page.reload()
+    expect(legend).to_have_count(len(TITLES) - 1, timeout=SOON_MS)
+    expect(page.get_by_role("checkbox", name="Draw Sintel")).not_to_be_checked()
+    expect(page.get_by_role("checkbox", name="Draw Cup final")).to_be_checked()
+    assert {line.get_by_role("link").inner_text() for line in legend.all()} == set(TITLES) - {"Sintel"}
+    assert inaccessible(page) == []
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    page.locator("#largest").click()
+    expect(legend).to_have_count(len(TITLES), timeout=SOON_MS)
+    legend.get_by_role("link", name="Sintel").click()
+    expect(page.locator("#title-name")).to_contain_text("Sintel", timeout=SOON_MS)
+
+
+def test_viewers_at_a_time_of_one_title_of_yesterday(seen: Seen, looked: Looked) -> None:
+    seen.go("Titles", customer="acme")
+    page = seen.page
+    bounds = yesterday(looked)
+    seen.between(*bounds)
     with page.expect_response(re.compile("/v1/titles/id")) as found:
         page.locator("#titles").get_by_role("link", name=TITLES[0]).click(timeout=SOON_MS)
     expect(page.locator("#title-name")).to_contain_text(TITLES[0], timeout=SOON_MS)
     path = urlsplit(found.value.url).path
-    assert seen.range(path)[0] == round((today - timedelta(days=1)).timestamp() * 1_000)
+    assert seen.range(path) == bounds
     times = [one["at_ms"] for one in found.value.json()["concurrency"]]
     match = [view for view in looked.views if view.customer_id == "acme" and view.video_title == TITLES[0]]
-    audience = [sum(view.view_start_ms <= at < counts_at(view) for view in match) for at in times]
-    assert max(audience) >= 3
-    heading = page.get_by_role("heading", name="Viewers at a time: most")
-    peak = datetime.fromtimestamp(times[audience.index(max(audience))] / 1_000, ZoneInfo(ZONE))
-    expect(heading).to_contain_text(f"most {max(audience)} at {peak.day} {peak:%b, %H:%M}")
+    counts = audience(match, times)
+    assert max(counts) >= 3
+    peak = moment(times[counts.index(max(counts))])
+    expect(page.locator("#title-peak")).to_have_text(f"most {max(counts)} at {peak}")
     # The arrow keys read the curve.
     curve = page.locator(".chart").first
     curve.locator(".plot").focus()
-    for count in audience[:4]:
+    for count in counts[:4]:
         page.keyboard.press("ArrowRight")
         expect(curve.locator(".legend b")).to_have_text(str(count))
     expect(curve.locator("figcaption")).to_contain_text(
         f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
     )
     expect(page.locator(".chart")).to_have_count(6, timeout=SOON_MS)
+    # What each chart shows is explained beside its name.
+    for name in ("Viewers at a time", "Rebuffer percentage", "Weighted average bitrate"):
+        chart = page.locator("h3, .chart", has_text=name).last
+        chart.get_by_role("button", name=f"What {name} means").click()
+        expect(chart.locator(".meaning")).to_contain_text("Formula")
+        page.keyboard.press("Escape")
 
 
 def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, looked: Looked) -> None:

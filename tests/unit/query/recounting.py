@@ -50,6 +50,8 @@ def a_view(chance: random.Random, name: str, revision: int = 1, **fields: Any) -
         "view_dropped": chance.random() < 0.2,
         "deleted": chance.random() < 0.1,
         "score_view": round(100 * chance.random(), 2) if has_scores else None,
+        "score_smooth": chance.choice([0.0, 0.01, 4.99, 5.0, 99.99, 100.0]) if has_scores else None,
+        "avg_bitrate_bps": chance.choice([None, 0, chance.randrange(1, 20_000_000)]),
         "spi_good": chance.random() < 0.5 if has_scores else None,
         "req_count": chance.randrange(10, 50) if has_requests else None,
         "req_failed": chance.randrange(10) if has_requests else None,
@@ -251,9 +253,11 @@ def _start(at_ms: int, question: Question) -> int:
 
 
 def distributed(question: Question, views: Views) -> tuple[Counter[int | None], int]:
-    """Values by bucket of 1.02, and how many views have none."""
+    """Values by bucket of 1.02, or scores by 5 points, and how many views have none."""
     assert question.field is not None
     values = known(views, question.field)
+    if question.field.startswith("score_"):
+        return Counter(math.floor(value / 5) for value in values), len(views) - len(values)
     return Counter(math.floor(math.log(value) / math.log(1.02)) if value else None for value in values), len(
         views
     ) - len(values)

@@ -50,8 +50,11 @@ export function fieldOf(metric) {
   return name ? (FIELDS[name] ?? name) : null;
 }
 
+/** Fields that have a distribution, by metrics that are no percentile of them. @type {Record<string, string>} */
+const DISTRIBUTED = { rebuffer_ms: "rebuffer_ms", watch_ms: "watch_ms", bitrate_bps: "avg_bitrate_bps", ...SCORES };
+
 /** The field of a view that a metric is made of, where it has a distribution; else null. @param {string} metric */
-export const distributedBy = (metric) => fieldOf(metric) ?? (["rebuffer_ms", "watch_ms"].includes(metric) ? metric : null);
+export const distributedBy = (metric) => fieldOf(metric) ?? DISTRIBUTED[metric] ?? null;
 
 /** @param {string} metric @returns {Behind | null} Null where no view has more to do with a figure than another. */
 function behind(metric) {

@@ -6,7 +6,7 @@ import { isShown } from "./figures.js";
 /** @typedef {{value: number | null, n: number}} Figure */
 /** @typedef {{from_ms: number, to_ms: number, n: number, metrics: Record<string, Figure>}} Point */
 /** @typedef {{kind: string, key: (string | null)[], labels: string[], n: number, points?: Point[], metrics: Record<string, Figure>}} Group */
-/** @typedef {{title: string, kind: string, key: (string | null)[], values: (number | null)[], counts: number[], beside?: number}} Line - `beside`: the place, among the lines of now, of the one that this is of earlier. */
+/** @typedef {{title: string, kind: string, key: (string | null)[], values: (number | null)[], counts: number[], beside?: number, name?: any}} Line - `beside`: the place, among the lines of now, of the one that this is of earlier. `name`: what a legend has for the title. */
 
 /**
  * @param {{points: Point[], groups?: Group[], compared?: {points: Point[], groups?: Group[]}}} answer

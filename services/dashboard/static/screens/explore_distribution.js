@@ -10,13 +10,16 @@ import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/ask
 import { html } from "../parts/html.js";
 import { Link, place } from "../parts/place.js";
 
+/** The best score. */
+const SCORE_MAX = 100;
+
 /** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string, compare: string}} props */
 export function Distribution({ metric, compare }) {
   const field = distributedBy(metric);
   const [has, of] = [field !== null, field ?? ""];
   const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
   const earlier = useEarlier(has && compare !== "", of, compare);
-  if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration or a latency.</p>`;
+  if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration, a latency, a bitrate or a score.</p>`;
   if (!compare) return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`<${Distributed} data=${data} before=${null} />`} />`;
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`
     <${Answered} of=${earlier} height=${280} draw=${(/** @type {any} */ before) => html`<${Distributed} data=${data} before=${before} />`} />`} />`;
@@ -33,6 +36,9 @@ function useEarlier(isAsked, of, compare) {
   return useFetched(isAsked ? key : null, address, 30_000);
 }
 
+/** What a bin ends with: nothing where no value is larger. @param {{unit: string}} data @param {{to_value: number}} bin */
+const endText = ({ unit }, { to_value }) => (unit === "score" && to_value > SCORE_MAX ? NONE : valueText(unit, to_value));
+
 /** Counts of views, and beside another range shares of them: the two need not have as many. @param {{data: any, before: any}} props */
 function Distributed({ data, before }) {
   if (!data.n && !before?.n) return html`<p class="empty">${data.unknown ? `No view in this range has a value: ${countText(data.unknown)} have none.` : "No view in this range."}</p>`;
@@ -41,12 +47,12 @@ function Distributed({ data, before }) {
   const most = Math.max(...bins.map((bin) => Math.max(bin.n / n, bin.before / before_n)));
   const width = (/** @type {number} */ share) => ({ width: `${(100 * share) / most}%` });
   const ranks = Object.entries(data.quantiles).filter(([name]) => Math.max(data.n, before?.n ?? 0) >= quantileMin(name));
-  const quantile = (/** @type {any} */ one, /** @type {string} */ name) => (one.n >= quantileMin(name) ? valueText("ms", one.quantiles[name]) : NONE);
-  return html`<p class="note">n ${countText(data.n)}${before && `, before ${countText(before.n)}`} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
+  const quantile = (/** @type {any} */ one, /** @type {string} */ name) => (one.n >= quantileMin(name) ? valueText(data.unit, one.quantiles[name]) : NONE);
+  return html`<p class="note">n ${countText(data.n)}${before && `, before ${countText(before.n)}`} · ${countText(data.unknown)} views without a value${data.unit !== "score" && " · quantiles within 1 %"}</p>
     <ul class="quantiles">${ranks.map(([name]) => html`<li><b>${quantile(data, name)}</b> <span class="note">${name}${before && `, before ${quantile(before, name)}`}</span></li>`)}</ul>
     ${before && html`<p class="note">A bar is the share of the range's views; its dashed outline is that of the range that is compared with.</p>`}
     <div class="scroll plain" tabindex="0" role="region" aria-label="Views by value"><table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th>${before && html`<th scope="col">Before</th>`}</tr></thead>
-      <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
+      <tbody>${bins.map((bin) => html`<tr key=${bin.from_value}><th scope="row">${valueText(data.unit, bin.from_value)}</th><td>${endText(data, bin)}</td>
         <td class="bar-cell"><span class="bar" style=${width(bin.n / n)}></span>${before && html`<span class="bar before" style=${width(bin.before / before_n)}></span>`}<span class="count">${bin.n ? html`<${Link} to=${viewsOfBin(data.of, bin, place.value)} title="its views">${countText(bin.n)}<//>` : countText(bin.n)}${before && ` · ${shareText(bin.n / n)}`}</span></td>
         ${before && html`<td>${countText(bin.before)} · ${shareText(bin.before / before_n)}</td>`}</tr>`)}</tbody></table></div>`;
 }

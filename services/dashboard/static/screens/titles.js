@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { narrowed, narrowedLive } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
-import { HOUR_MS, momentText } from "../core/place/ranges.js";
+import { momentText } from "../core/place/ranges.js";
 import { linesOf } from "../core/series.js";
 import { playheadText, sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -14,7 +14,7 @@ import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { Facts } from "../parts/facts.js";
-import { MetricMeaning } from "../parts/glossary.js";
+import { MetricMeaning, MetricName } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
@@ -22,6 +22,7 @@ import { go, Link, place } from "../parts/place.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { classOf } from "../parts/notable/thresholds.js";
 import { SortHead, sortBy } from "../parts/sorting.js";
+import { AtATime, DrawnBox, OpenMissing, Together, useTogether } from "./titles_together.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
 /** Titles of a page, and the most that the API has on one. */
@@ -33,9 +34,6 @@ const FIGURES = ["viewers", ...QUALITY, "experience_score"];
 /** Where its views, figures and errors are looked at. */
 const LINKS = { views: "its views", explore: "Explore its figures", errors: "its errors" };
 
-/** So near now some views that were open then are open still, and miss in a curve of finished ones: most are shorter. */
-const OPEN_MS = 6 * HOUR_MS;
-
 export default function Titles() {
   const { more } = place.value;
   return html`<${Controls} />${more.video ? html`<${Title} video=${more.video} />` : html`<${List} />`}`;
@@ -46,6 +44,7 @@ function List() {
   const { sort = "viewers", order = "", views_min = "", compare = "" } = more;
   const params = { order_by: sort || "viewers", order, compare, views_min, limit: Math.min(LISTED_MAX, Number(more.rows) || LISTED) };
   const found = useQuestion("/v1/titles", place.value, params, 30_000);
+  const together = useTogether();
   const sorted = { by: sort || "viewers", isAscending: order === "ascending" };
   const head = (/** @type {string} */ name) => html`<${SortHead} name=${name} title=${capital(metricOf(name).title)} sort=${sorted} sortBy=${sortBy}><${MetricMeaning} name=${name} /><//>`;
   return html`
@@ -53,12 +52,13 @@ function List() {
       <${Compare} value=${compare} />
       <${ViewsMin} />
     </div>
+    <${Together} of=${together} />
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
         <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/titles" params=${params} what="titles" draw=${(/** @type {any[]} */ pages) => html`
           <div class="scroll" tabindex="0" role="region" aria-label="Titles">
             <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
-              <tbody>${pages.flatMap((page) => page.titles).map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} />`)}
+              <tbody>${pages.flatMap((page) => page.titles).map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} together=${together} />`)}
                 ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
           </div>
           <${Rest} pages=${pages} />`} />`} />
@@ -78,11 +78,11 @@ function Rest({ pages }) {
 /** What figures of a title are of, under the filters of this place too. @param {string} video */
 const ofTitle = (video) => ({ filters: narrowed(place.value.filters, "video_id", video), more: {} });
 
-/** @param {{one: any, isCompared: boolean}} props */
-function Row({ one, isCompared }) {
+/** @param {{one: any, isCompared: boolean, together: import("../parts/data/asking.js").Answer}} props */
+function Row({ one, isCompared, together }) {
   const before = one.compared?.rebuffer_fraction;
   return html`<tr>
-    <th scope="row"><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
+    <th scope="row"><${DrawnBox} of=${together} video=${one.video_id} title=${one.title ?? one.video_id} /><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
       return html`<td class=${classOf(name, figure)}>${name === "views" ? html`<${Link} to=${{ ...ofTitle(one.video_id), screen: "views" }} title="the views behind it">${countText(figure.value)}<//>` : isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
@@ -114,16 +114,16 @@ function Drawn({ data }) {
   return html`
     <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}<span id="title-links"> · ${Object.entries(LINKS).map(([screen, text], at) => html`${at > 0 && " · "}<${Link} to=${{ ...of, screen }}>${text}<//>`)}</span></p>
-    <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
+    <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
-    ${data.about.range.to_ms > Date.now() - OPEN_MS && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so the curve falls towards now.
-      ${data.title && html` <${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}</p>`}
+    <${OpenMissing} range=${data.about.range}>${data.title && html`<${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}<//>
     <h3>Quality</h3>
     <${Facts} id="title-figures" names=${FIGURES} metrics=${data.metrics} of=${of} />
     <${MixedClients} metrics=${FIGURES} within=${{ ...place.value, ...of }} />
     ${QUALITY.map((name) => {
       const { times: at, lines } = linesOf({ points: data.quality }, name, capital(metricOf(name).title));
-      return html`<${Chart} key=${name} times=${at} lines=${lines} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;
+      const named = lines.map((line) => ({ ...line, name: html`<${MetricName} name=${name} />` }));
+      return html`<${Chart} key=${name} times=${at} lines=${named} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;
     })}
     <${Retention} of=${data.retention} />`;
 }

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
+from services.query.core.distributions import bucket_sql
 from services.query.core.filters import Codes
 from services.query.core.parts import Part
 from services.query.core.question import Question
 from services.query.core.sql import breakdowns
 from services.query.core.sql.statements import Statement, aggregates, bucket_key, conditions_of, counted_at
-from shared.statistics.histogram import BUCKET_OF_ZERO
-
-#: The log of the ratio of a bucket's bounds: `shared.statistics.histogram`, as the triggers of `serving.views` have it.
-_LOG: Final = "0.01980262729617973"
 
 
 def answering(question: Question, codes: Codes | None = None) -> Statement:
@@ -52,14 +48,12 @@ def _ungrouped(question: Question, relation: str, parts: Sequence[Part], codes: 
 
 
 def _distribution(question: Question, codes: Codes | None) -> Statement:
-    """How many views have a value in each bucket of `shared.statistics.histogram`."""
+    """How many views have a value in each bucket of `distributions`."""
     where, parameters = conditions_of(question, codes)
     field = question.field
-    bucket = (
-        f"CASE WHEN {field} > 0 THEN CAST(floor(ln({field}::double) / {_LOG}) AS integer) ELSE {BUCKET_OF_ZERO} END"
-    )
+    assert field is not None
     sql = (
-        f"SELECT CASE WHEN {field} IS NOT NULL THEN {bucket} END AS bucket, count(*) AS count"  # noqa: S608
+        f"SELECT CASE WHEN {field} IS NOT NULL THEN {bucket_sql(field)} END AS bucket, count(*) AS count"  # noqa: S608
         f" FROM views WHERE {where} GROUP BY ALL"
     )
     return Statement(sql, tuple(parameters), ("bucket", "count"))

@@ -58,5 +58,5 @@ def _values() -> dict[str, Value]:
     return found
 
 
-#: By name: the fields of `/v1/distribution`, percentiles of them, and metrics that are worse when lower.
+#: By name: the fields in ms of `/v1/distribution`, percentiles of them, and metrics that are worse when lower.
 VALUES: Final[Mapping[str, Value]] = _values()

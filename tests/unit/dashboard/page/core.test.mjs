@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { missingOf, NEEDED, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
@@ -550,4 +551,18 @@ test("what is drawn is what is exported", () => {
   // Where a form draws nothing, the figure alone is drawn.
   for (const nothing of [{ as: "table" }, { as: "multiples" }, { as: "distribution", metric: "bitrate_bps" }]) assert.equal(of(nothing)[0], "overall", JSON.stringify(nothing));
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
+});
+
+test("titles that are drawn together are those of the address, and a click adds or takes one", () => {
+  for (const text of [undefined, "", "no JSON", "{}", "[1]", '"a"']) assert.deepEqual(chosenOf(text), [], text);
+  assert.deepEqual(chosenOf(toggled(["a"], "b, c")), ["a", "b, c"]);
+  assert.deepEqual(chosenOf(toggled(["a", "b"], "a")), ["b"]);
+  assert.equal(toggled(["a"], "a"), "");
+});
+
+test("each title has a line of its own, also two of one name and one without", () => {
+  const titles = [["1", "Final"], ["2", "Final"], ["3", null]].map(([video_id, title], at) => ({ video_id, title, views: [at, at + 1] }));
+  const { times, lines } = linesOfTitles({ at_ms: [60_000, 120_000], titles });
+  assert.deepEqual(times, [60, 120]);
+  assert.deepEqual(lines.map(({ title, key, values }) => [title, key, values]), [["Final (1)", ["1"], [0, 1]], ["Final (2)", ["2"], [1, 2]], ["3", ["3"], [2, 3]]]);
 });

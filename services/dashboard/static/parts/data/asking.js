@@ -30,6 +30,7 @@ const WORDS = {
   "/v1/views": "The list of views",
   "/v1/open-views": "The list of open views",
   "/v1/titles": "The list of titles",
+  "/v1/concurrency": "The chart of viewers",
   "/v1/suspects": "The search for suspects",
   "/v1/live/history": "What was earlier",
   "/v1/arrivals": "The list of beacons",

@@ -89,7 +89,7 @@ function Legend({ lines, unit, at, hasCounts }) {
   const places = colours(lines);
   return html`<ul class="legend">
     ${lines.map((line, place) => html`<li key=${line.title} class=${`key line-${places[place]}${line.beside === undefined ? "" : " before"}`}>
-      <span class="name">${line.title}</span>
+      <span class="name">${line.name ?? line.title}</span>
       ${at !== null && html` <b>${valueText(unit, line.values[at])}</b>${hasCounts && html` <span class="note">n ${countText(line.counts[at])}</span>`}`}
     </li>`)}
   </ul>`;

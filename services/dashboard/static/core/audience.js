@@ -1,0 +1,43 @@
+// @ts-check
+// Titles whose viewers are drawn in one chart: which they are, and their lines. Pure.
+
+/** Titles of one chart: as many as the API answers, and as there are colours. */
+export const CURVES_MAX = 10;
+
+/**
+ * The titles that an address names.
+ * @param {string | undefined} text - JSON, as the API has it.
+ * @returns {string[]} None where it names none, or is no such list.
+ */
+export function chosenOf(text) {
+  try {
+    const found = JSON.parse(text || "[]");
+    return Array.isArray(found) && found.every((one) => typeof one === "string") ? found : [];
+  } catch {
+    return [];
+  }
+}
+
+/** What an address has after a click on a title: it is drawn, or no longer. @param {string[]} drawn @param {string} video */
+export function toggled(drawn, video) {
+  const after = drawn.includes(video) ? drawn.filter((one) => one !== video) : [...drawn, video];
+  return after.length ? JSON.stringify(after) : "";
+}
+
+/**
+ * An answer of /v1/concurrency as lines of a chart. Two titles of one name are told apart by their ids.
+ * @param {{at_ms: number[], titles: {video_id: string, title: string | null, views: number[]}[]}} answer
+ * @returns {{times: number[], lines: import("./series.js").Line[]}} Times in seconds since 1970.
+ */
+export function linesOfTitles({ at_ms, titles }) {
+  const names = titles.map((one) => one.title ?? one.video_id);
+  const isTwice = (/** @type {string} */ name) => names.indexOf(name) !== names.lastIndexOf(name);
+  const lines = titles.map((one, at) => ({
+    title: isTwice(names[at]) ? `${names[at]} (${one.video_id})` : names[at],
+    kind: "value",
+    key: [one.video_id],
+    values: one.views,
+    counts: [],
+  }));
+  return { times: at_ms.map((at) => at / 1_000), lines };
+}
