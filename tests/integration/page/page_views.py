@@ -113,6 +113,7 @@ def _any(chance: random.Random, name: str, end_ms: int, **given: Any) -> View:
     plays = not fails and not leaves
     watch_ms = chance.randrange(30_000, 40 * MINUTE_MS) if plays else chance.randrange(1_000, 20_000)
     share = chance.choice([0, 0, 0, 0.004, 0.01, 0.03]) * (3 if title == "Sintel" else 1)
+    bitrate_bps = 2_500_000 + zlib.crc32(name.encode()) % 1_000_000
     fields: dict[str, Any] = {
         "customer_id": "globex" if chance.random() < 0.25 else "acme",
         "country": country,
@@ -135,7 +136,8 @@ def _any(chance: random.Random, name: str, end_ms: int, **given: Any) -> View:
         "end_reason": "error" if fails else "clean",
         "score_view": None if leaves else round(0.0 if fails else 100 - 900 * share, 2),
         "spi_good": None if leaves else bool(plays and share < 0.01),
-        "bitrate_integral": 3_000_000 * watch_ms if plays else 0,
+        "avg_bitrate_bps": bitrate_bps if plays else None,
+        "bitrate_integral": bitrate_bps * watch_ms if plays else 0,
         "bitrate_time_ms": watch_ms if plays else 0,
         **given,
     }
@@ -154,6 +156,7 @@ def _of_incident(chance: random.Random, name: str, end_ms: int) -> View:
         "rebuffer_ms": round(0.35 * watch_ms),
         "rebuffer_count": 9,
         "error_code": NEW_ERROR if chance.random() < 0.1 else None,
+        "avg_bitrate_bps": 1_000_000,
         "bitrate_integral": 1_000_000 * watch_ms,
         "bitrate_time_ms": watch_ms,
         "score_view": 20.0,

@@ -79,7 +79,7 @@ def test_who_is_behind_a_figure_is_asked_by_a_click_with_the_pictures_comparison
     assert seen.range("/v1/views") == begin_end
     page.go_back()
     cells.first.get_by_role("link").click(timeout=SOON_MS)
-    expect(page.locator("#views th[aria-sort=descending]")).to_have_text("Rebuffering", timeout=SOON_MS)
+    expect(page.locator("#views th[aria-sort=descending]")).to_contain_text("Rebuffering", timeout=SOON_MS)
     worst = max(cohort, key=lambda view: view.rebuffer_ms)
     expect(page.locator("#views tbody th a").first).to_have_attribute("title", worst.view_id, timeout=SOON_MS)
     page.go_back()

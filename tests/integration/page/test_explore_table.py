@@ -86,7 +86,7 @@ def test_rebuffering_leads_to_its_views_the_longest_first(seen: Seen, looked: Lo
     page = seen.page
     seen.open("explore?customer=acme&range=24h&metrics=rebuffer_fraction")
     page.get_by_role("link", name="The views behind it: the longest rebuffering first").click(timeout=SOON_MS)
-    expect(page.locator("#views th[aria-sort=descending]")).to_have_text("Rebuffering", timeout=SOON_MS)
+    expect(page.locator("#views th[aria-sort=descending]")).to_contain_text("Rebuffering", timeout=SOON_MS)
     views = {view.view_id: view for view in within(looked, seen.range("/v1/overall"), customer_id="acme")}
     shown = [views[name].rebuffer_ms for name in listed(seen, PAGE)]
     assert shown == sorted((view.rebuffer_ms for view in views.values()), reverse=True)[:PAGE]
@@ -110,6 +110,54 @@ def test_a_bin_of_a_distribution_leads_to_its_views(seen: Seen, looked: Looked) 
     bins.nth(place).get_by_role("link").click()
     expect(page.locator(".chip")).to_contain_text("Video start-up time is at least", timeout=SOON_MS)
     assert set(listed(seen, len(truth))) == truth
+
+
+@pytest.mark.parametrize(
+    ("metric", "field", "name", "unit"),
+    [
+        ("bitrate_bps", "avg_bitrate_bps", "Weighted average bitrate", "Mbps"),
+        ("experience_score", "score_view", "Experience", ""),
+    ],
+)
+def test_bitrates_and_scores_are_distributed_in_their_units(
+    seen: Seen, looked: Looked, metric: str, field: str, name: str, unit: str
+) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=24h")
+    page.locator("#metric").select_option(metric, timeout=SOON_MS)
+    page.get_by_role("button", name="Distribution").click()
+    bins = page.locator("#bins tbody tr")
+    expect(bins.first).to_be_visible(timeout=SOON_MS)
+    views = within(looked, seen.range("/v1/distribution"), customer_id="acme")
+    values = {view.view_id: value for view in views if (value := getattr(view, field)) is not None}
+    by_bin: dict[int, set[str]] = {}
+    for view_id, value in values.items():
+        # Scores by five points.
+        place = value // 5 if field == "score_view" else bucket_of(value) // BUCKETS_A_BIN
+        by_bin.setdefault(place, set()).add(view_id)
+    assert [number(row.locator(".count").inner_text()) for row in bins.all()] == [
+        len(by_bin[place]) for place in sorted(by_bin)
+    ]
+    ends = [row.locator("th, td:nth-child(2)").all_inner_texts() for row in bins.all()]
+    assert all(text.endswith(unit) for row in ends for text in row)
+    if field == "score_view":
+        # Nothing is better than 100.
+        assert ends == [
+            [f"{5 * place:.1f}", "–" if place == 20 else f"{5 * place + 5:.1f}"] for place in sorted(by_bin)
+        ]
+    ordered = sorted(values.values())
+    median = ordered[(len(ordered) + 1) // 2 - 1]
+    shown = page.locator(".quantiles li", has_text=re.compile("p50$")).locator("b").inner_text()
+    assert number(shown) == pytest.approx(median, rel=0.012)
+    # A bin leads to its views, which have the value in a column of that name.
+    fewest = min(by_bin, key=lambda place: len(by_bin[place]))
+    bins.nth(sorted(by_bin).index(fewest)).get_by_role("link").click()
+    expect(page.locator(".chip")).to_contain_text(f"{name} is at least", timeout=SOON_MS)
+    expect(page.locator(".chip")).to_contain_text(unit)
+    assert len(by_bin[fewest]) <= PAGE
+    assert set(listed(seen, len(by_bin[fewest]))) == by_bin[fewest]
+    head = page.locator("#views thead th[aria-sort]")
+    expect(head).to_contain_text("Bitrate" if unit else "Experience")
 
 
 def test_what_is_drawn_comes_as_a_file(seen: Seen, looked: Looked) -> None:

@@ -2,15 +2,18 @@
 // Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
 
 import { shortened } from "../core/words/format.js";
+import { meantOf } from "../core/words/view_meanings.js";
 import { fieldText, fieldTitle, openText, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Field } from "../parts/field.js";
+import { Meaning, MetricMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
-import { customs, dimensions, titleOf } from "../parts/data/known.js";
+import { customs, dimensions, metricOfField, titleOf } from "../parts/data/known.js";
 import { once, Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
+import { SortHead, sortBy } from "../parts/sorting.js";
 
 const ROWS = 50;
 /** When a view finished, by which a list is ordered by time. An open view has not. */
@@ -89,7 +92,7 @@ function Columns({ columns }) {
 }
 
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
-const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
+const isNumber = (name) => /_ms(_avg)?$|_count$|^score|_bps$|_integral$|^dropped_frames$/.test(name);
 
 /** What the API sorts by for a column. @param {string} name */
 const sortOf = (name) => (name === FINISHED ? "time" : name);
@@ -99,16 +102,24 @@ function Found({ pages, columns }) {
   const rows = pages.flatMap((page) => page.views);
   if (!rows.length) return html`<p class="empty">No view matches. A wider range or fewer filters may find some.</p>`;
   const { sort = "time", order = "descending" } = place.value.more;
-  const sortBy = (/** @type {string} */ name) => go({ more: { sort: sortOf(name), order: sort === sortOf(name) && order === "descending" ? "ascending" : "" } });
-  return html`<${Rows} id="views" rows=${rows} columns=${columns} sort=${sort} order=${order} sortBy=${sortBy} />`;
+  return html`<${Rows} id="views" rows=${rows} columns=${columns} sort=${{ by: sort || "time", isAscending: order === "ascending" }} />`;
 }
 
-/** @param {{id: string, rows: any[], columns: string[], sort?: string, order?: string, sortBy?: (name: string) => void}} props */
-function Rows({ id, rows, columns, sort = "", order = "", sortBy }) {
+/** What a column has, where its name does not say it. @param {{name: string, title: string}} props */
+function ColumnMeaning({ name, title }) {
+  const meant = meantOf(name);
+  if (meant) return html`<${Meaning} title=${title} term=${meant.term} formula=${meant.formula} />`;
+  const metric = isNumber(name) && metricOfField(name);
+  return metric ? html`<${MetricMeaning} name=${metric.name} />` : null;
+}
+
+/** @param {{id: string, rows: any[], columns: string[], sort?: import("../parts/sorting.js").Sort}} props - Without `sort` the list has an order of its own. */
+function Rows({ id, rows, columns, sort }) {
   const head = (/** @type {string} */ name) => {
     const title = fieldTitle(name) ?? titleOf(name);
-    const isSorted = sortBy && isNumber(name);
-    return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sortBy && sort === sortOf(name) ? order || "descending" : undefined}>${isSorted ? html`<button type="button" onClick=${() => sortBy(name)}>${title}</button>` : title}</th>`;
+    const meaning = html`<${ColumnMeaning} name=${name} title=${title} />`;
+    if (sort && isNumber(name)) return html`<${SortHead} name=${sortOf(name)} title=${title} sort=${sort} sortBy=${sortBy}>${meaning}<//>`;
+    return html`<th scope="col" class=${isNumber(name) ? "" : "text"}>${title} ${meaning}</th>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${id === "views" ? "Views" : "Open views"}>
     <table id=${id}>

@@ -1,7 +1,7 @@
 // @ts-check
 // Filters as chips that people read and click, and as the JSON of the API. Pure.
 
-import { durationText } from "../words/format.js";
+import { bitrateText, durationText } from "../words/format.js";
 
 /**
  * @typedef {object} Chip
@@ -124,7 +124,7 @@ function wordsOf(one, titleOf) {
   const is = isNot ? "is not" : "is";
   if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => value ?? "(unknown)").join(" or ")}`;
   if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
-  const bound = (/** @type {number} */ value) => (String(inner.number).endsWith("_ms") ? durationText(value) : value);
+  const bound = (/** @type {number} */ value) => (/_ms(_avg)?$/.test(inner.number) ? durationText(value) : /_bps$/.test(inner.number) ? bitrateText(value) : value);
   const bounds = [inner.at_least !== undefined && `at least ${bound(inner.at_least)}`, inner.below !== undefined && `below ${bound(inner.below)}`];
   if (typeof inner.number === "string") return `${titleOf(inner.number)} ${is} ${bounds.filter(Boolean).join(" and ")}`;
   return JSON.stringify(one);

@@ -1,7 +1,7 @@
 // @ts-check
 // Fields of a view as columns: their titles, and how their values are worded. Pure.
 
-import { bitrateText, countText, durationText, NONE } from "./format.js";
+import { bitrateText, countText, durationText, NONE, valueText } from "./format.js";
 import { momentText } from "../place/ranges.js";
 
 /** What views are searched by, besides filters: parameters of /v1/views. */
@@ -37,19 +37,25 @@ const TITLES = {
   rebuffer_ms: "Rebuffering",
   rebuffer_count: "Stalls",
   seek_count: "Seeks",
+  seek_ms: "Seeking",
+  upscale_integral: "Upscaling × time",
+  downscale_integral: "Downscaling × time",
+  ttfb_sum_ms: "Waiting for requests",
+  req_time_ms: "Time of requests",
   score_view: "Experience",
   avg_bitrate_bps: "Bitrate",
   beacon_count: "Beacons",
 };
 
-/** Null for what is a dimension. @param {string} name */
+/** Null for what is a dimension, or has the name of a metric. @param {string} name */
 export const fieldTitle = (name) => TITLES[name] ?? null;
 
 /** @param {string} name @param {any} value @param {string} tz */
 export function fieldText(name, value, tz) {
   if (value === null || value === undefined || value === "") return NONE;
   if (/_(start|end)_ms$|^counted_ms$/.test(name)) return momentText(value, tz, { seconds: true });
-  if (name.endsWith("_ms")) return durationText(value);
+  if (/_ms(_avg)?$|scale_integral$/.test(name)) return durationText(value);
   if (name.endsWith("_bps")) return bitrateText(value);
+  if (name.startsWith("score_")) return valueText("score", value);
   return typeof value === "number" ? countText(value) : String(value);
 }

@@ -2,7 +2,7 @@
 // What the API knows: metrics, dimensions, and the customers that may be seen. Asked once.
 
 import { signal } from "@preact/signals";
-import { fieldOf } from "../../core/behind.js";
+import { distributedBy, fieldOf } from "../../core/behind.js";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 
@@ -19,11 +19,16 @@ export const customers = signal([]);
 /** Titles of the organisation's custom dimensions, by the name that filters and breakdowns have. @type {import("@preact/signals").Signal<Record<string, string>>} */
 export const customs = signal({});
 
+/** A metric that is made of a number of a view alone; of several a percentile. @param {string} name */
+export function metricOfField(name) {
+  const all = Object.values(metrics.value);
+  return all.find((one) => fieldOf(one.name) === name) ?? all.find((one) => distributedBy(one.name) === name) ?? metrics.value[name];
+}
+
 /** What people call a dimension, or a number of a view that filters name, within a sentence. @param {string} name */
 export function nameOf(name) {
   const custom = name.startsWith("custom.") ? (customs.value[name] ?? name.slice("custom.".length)) : "";
-  const measured = () => Object.values(metrics.value).find((one) => fieldOf(one.name) === name)?.title.split(",")[0];
-  return dimensions.value[name]?.title || custom || measured() || name;
+  return dimensions.value[name]?.title || custom || metricOfField(name)?.title.split(",")[0] || name;
 }
 
 /** The same where a text begins with it. @param {string} name */
