@@ -7,7 +7,8 @@ from 0 to 100 with two decimals, and are counted as they are.
 from collections.abc import Mapping
 from typing import Final
 
-from services.query.core.metrics import MEASURED, METRICS, Unit, fields_read
+from services.query.core.metrics import MEASURED, METRICS, Unit
+from services.query.core.parts import fields_read
 from shared.statistics.histogram import BUCKET_OF_ZERO, GAMMA, bucket_at, quantile
 
 #: Fields of a view, each with its unit.

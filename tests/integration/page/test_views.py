@@ -157,7 +157,7 @@ def test_the_list_says_by_what_it_is_ordered(seen: Seen, looked: Looked) -> None
     rows = page.locator("#views tbody tr")
     expect(rows).to_have_count(50, timeout=SOON_MS)
     finished = page.locator("#views thead th[aria-sort]")
-    expect(finished).to_have_text("Finished")
+    expect(finished).to_contain_text("Finished")
     expect(finished).to_have_attribute("aria-sort", "descending")
     truth = sorted(counts_at(view) for view in within(looked, seen.range("/v1/views"), customer_id="acme"))
 
@@ -168,11 +168,39 @@ def test_the_list_says_by_what_it_is_ordered(seen: Seen, looked: Looked) -> None
         return [text.split(", ")[1] for text in rows.locator("td:nth-of-type(1)").all_inner_texts()]
 
     assert shown() == texts(truth[::-1][:50])
-    finished.get_by_role("button").click()
+    finished.get_by_role("button", name="Finished", exact=True).click()
     expect(finished).to_have_attribute("aria-sort", "ascending", timeout=SOON_MS)
     expect(rows.first.locator("td").first).to_contain_text(texts(truth)[0], timeout=SOON_MS)
     assert shown() == texts(truth[:50])
     assert seen.asked["/v1/views"]["order_by"] == ["time"]
+    # A column of texts is no order.
+    expect(page.locator("#views thead th", has_text="Country").get_by_role("button")).to_have_count(0)
+
+
+def test_columns_have_words_of_people_and_say_what_they_mean(seen: Seen) -> None:
+    page = seen.page
+    named = {
+        "seek_ms": "Seeking",
+        "upscale_integral": "Upscaling × time",
+        "ttfb_sum_ms": "Waiting for requests",
+        "req_time_ms": "Time of requests",
+        "dropped_frames": "Dropped frames",
+        "score_smooth": "Smoothness score",
+        "content_startup_ms": "Content start-up time",
+        "startup_ms": "Start-up",
+        "country": "Country",
+    }
+    seen.open(f"views?customer=acme&range=24h&columns={','.join(named)}")
+    heads = page.locator("#views thead th")
+    expect(heads).to_have_count(len(named) + 1, timeout=SOON_MS)
+    # Titles of metrics come with the list of those.
+    for at, (name, title) in enumerate(named.items(), start=1):
+        expect(heads.nth(at)).to_have_text(title if name == "country" else f"{title} ?")
+    page.get_by_role("button", name="What Start-up means").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".meaning")).to_contain_text("from the request to play to the first frame")
+    expect(page.locator(".meaning")).to_contain_text("Mux, video startup time")
+    assert inaccessible(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
