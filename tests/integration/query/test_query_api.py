@@ -40,7 +40,7 @@ pytestmark = pytest.mark.integration
 def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     with installed(postgres, tmp_path_factory.mktemp("query")) as made:
         chance = random.Random(5)
-        views = [a_view(chance, f"view-{number}") for number in range(100)]
+        views = [a_view(chance, f"view-{number}", video_id=f"video-{number % 12}") for number in range(100)]
         made.in_warehouse(views)
         made.in_postgres(views)
         yield made
@@ -129,12 +129,16 @@ async def test_the_commands_of_the_documentation_are_answered(
     listed, exported = (answer for answer in answers if not answer.startswith(b"{"))
     assert listed.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
     assert exported.startswith(b'"customer_id","view_id","day","counted_ms","country","startup_ms"')
-    overall, breakdown, series, errors, suspects, low = (
+    overall, breakdown, series, together, errors, suspects, low = (
         msgspec.json.decode(one) for one in answers if one.startswith(b"{")
     )
     assert set(overall["metrics"]) == {"views", "rebuffer_fraction", "startup_ms_p95"}
     assert breakdown["by"] == ["cdn", "country"]
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])
+    # A day of Berlin, by quarters of an hour.
+    assert together["at_ms"] == list(range(T0_MS + 23 * HOUR_MS, T0_MS + 47 * HOUR_MS, HOUR_MS // 4))
+    assert len(together["titles"]) == 3 < together["titles_n"] <= 12
+    assert {len(title["views"]) for title in together["titles"]} == {96}
     assert errors["since_ms"] == T0_MS + 2 * DAY_MS + 16 * HOUR_MS
     assert suspects["metric"] == "playback_failure_fraction"
     assert low["title"] == "weighted average bitrate below 1,500 kbps"
