@@ -38,6 +38,11 @@ def test_a_breakdown_lists_more_rows_and_those_with_enough_views_alone(seen: See
     expect(rows).to_have_count(len(truth), timeout=SOON_MS)
     expect(page.locator("#more-rows")).to_have_count(0)
     assert {head: number(cells[0]) for head, cells in seen.rows("#groups").items()} == truth
+    # The field above the table does not touch it.
+    field, table = page.locator("#views-min").bounding_box(), page.locator(".scroll:has(> #groups)").bounding_box()
+    assert field is not None
+    assert table is not None
+    assert table["y"] - field["y"] - field["height"] >= 6
     # Those with few views are no rows of their own; the address has the number.
     least = truth.most_common(30)[-1][1]
     enough = {name: n for name, n in truth.items() if n >= least}
