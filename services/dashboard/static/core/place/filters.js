@@ -124,7 +124,8 @@ function wordsOf(one, titleOf) {
   const is = isNot ? "is not" : "is";
   if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => value ?? "(unknown)").join(" or ")}`;
   if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
-  const bound = (/** @type {number} */ value) => (/_ms(_avg)?$/.test(inner.number) ? durationText(value) : /_bps$/.test(inner.number) ? bitrateText(value) : value);
+  const field = String(inner.number);
+  const bound = (/** @type {number} */ value) => (/_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
   const bounds = [inner.at_least !== undefined && `at least ${bound(inner.at_least)}`, inner.below !== undefined && `below ${bound(inner.below)}`];
   if (typeof inner.number === "string") return `${titleOf(inner.number)} ${is} ${bounds.filter(Boolean).join(" and ")}`;
   return JSON.stringify(one);
