@@ -48,7 +48,7 @@ function Page() {
     <header class="top">
       <h1><${Link} to=${{ screen: "" }}><img src="/static/icon.svg" alt="" width="26" height="26" />Playhead<//></h1>
       <nav aria-label="Screens">
-        ${SCREENS.filter((one) => one.isListed).map((one) => html`<${Link} to=${{ screen: one.name }} aria-current=${one.name === name ? "page" : undefined}>${one.title}<//>`)}
+        ${SCREENS.filter((one) => one.isListed).map((one) => html`<${Link} to=${{ screen: one.name }} aria-current=${one.name === name ? "page" : one.name === screen?.within ? "true" : undefined}>${one.title}<//>`)}
         ${session.value?.operates && html`<a href="/partitions">Partitions</a>`}
       </nav>
       <div class="right"><${Saved} /><${CopyLink} /><${Account} /></div>

@@ -79,7 +79,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         expect(rows).to_have_count(OPEN, timeout=SOON_MS)
         assert set(rows.all_inner_texts()) == {f"open-{number}" for number in range(OPEN)}
         expect(found.locator("#open-count")).to_contain_text(
-            f"{OPEN} views had beacons in the last 10.0 min. Of the {OPEN} with the newest beacons, {OPEN} are open and match."
+            f"{OPEN} views had beacons in the last 10 min. Of the {OPEN} with the newest beacons, {OPEN} are open and match."
         )
         # Filters, and the range of a view's start, are the server's: what does not match is on no page.
         nobody = quote('{"dimension":"cdn","in":["nobody"]}')

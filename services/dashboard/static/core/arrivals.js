@@ -1,6 +1,8 @@
 // @ts-check
 // Beacons that arrive: what is missing for which figure, and what a rejection means. Pure.
 
+import { ageText } from "./words/format.js";
+
 /** Fields of views, and what is lost without each. */
 export const NEEDED = [
   { name: "video_title", title: "Title", loses: "Titles, and views by title" },
@@ -41,6 +43,9 @@ const ADVICE = {
 /** @param {string} reason */
 export const adviceOf = (reason) => ADVICE[reason] ?? "";
 
+/** Players report every ten seconds or so while they play: after this silence nothing arrives any more. */
+const SILENT_MS = 60_000;
+
 /**
  * The state of things as a sentence, and whether it is as it should be.
  * @param {any} data - As /v1/arrivals has it.
@@ -50,7 +55,9 @@ export function verdictOf(data, now_ms) {
   const [last] = data.beacons;
   if (!last && data.rejected_n) return { level: "broken", text: "Input comes in, and all of it is rejected: see below why." };
   if (!last) return { level: "waiting", text: "No beacon in the last 10 minutes. Play a video in your player: the first beacon shows here as it comes." };
-  const age_s = Math.max(0, Math.round((now_ms - last.appended_ms) / 1_000));
+  const age_ms = now_ms - last.appended_ms;
+  const isSilent = age_ms > SILENT_MS;
   const wrong = data.rejected_n ? ` ${data.rejected_n} of its inputs were rejected.` : "";
-  return { level: data.rejected_n ? "old" : "good", text: `Beacons arrive. The last one, ${last.event} by ${last.source}, came ${age_s} s ago.${wrong}` };
+  const arrive = isSilent ? "Beacons came, but none arrives now." : "Beacons arrive.";
+  return { level: isSilent || data.rejected_n ? "old" : "good", text: `${arrive} The last one, ${last.event} by ${last.source}, came ${ageText(age_ms)} ago.${wrong}` };
 }

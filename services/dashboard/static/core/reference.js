@@ -53,3 +53,8 @@ export function membersOf(document, schema) {
     isRequired: required.has(name),
   }));
 }
+
+/** A text of the document in parts: what stands between backticks is code. */
+export function partsOf(text) {
+  return text.split("`").map((part, at) => ({ text: part, isCode: at % 2 === 1 })).filter((part) => part.text);
+}

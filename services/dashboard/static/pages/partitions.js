@@ -4,7 +4,7 @@ import { byId, element, fetchSoon, problemOf, say, whole } from "./format.js";
 
 const EVERY_MS = 5_000;
 
-// Title, and how a partition's or a slot's cell reads; null is shown as a dash.
+// Title, how a partition's or a slot's cell reads, and the kind of the head where texts are long; null is shown as a dash.
 const PARTITIONS = [
   ["Partition", (one) => String(one.partition)],
   ["Owner", (one) => one.owner],
@@ -13,12 +13,12 @@ const PARTITIONS = [
   ["Clock, UTC", (one) => moment(one.clock_ms)],
   ["Last commit, ms", (one) => number(one.commit_ms)],
   ["Age, ms", (one) => number(one.age_ms)],
-  ["Rows", (one) => listed(one.rows)],
-  ["Tallies", (one) => listed(one.tallies)],
+  ["Rows", (one) => listed(one.rows), "long"],
+  ["Tallies", (one) => listed(one.tallies), "long"],
   ["Timers due", (one) => number(one.timers_due)],
-  ["Commits dropped", (one) => listed(one.dropped_commits)],
+  ["Commits dropped", (one) => listed(one.dropped_commits), "long"],
   ["Quarantined keys", (one) => number(one.quarantined_keys)],
-  ["Rejected", (one) => listed(one.rejected)],
+  ["Rejected", (one) => listed(one.rejected), "long"],
   ["Late", (one) => number(one.late)],
   ["Restored, rows", (one) => number(one.restored_rows)],
   ["Rows/s", (one) => number(one.restored_rows_per_second)],
@@ -42,8 +42,8 @@ const listed = (numbers) =>
 
 function draw(table, columns, rows) {
   const head = document.createElement("tr");
-  for (const [title] of columns) {
-    const cell = element("th", title);
+  for (const [title, , kind] of columns) {
+    const cell = element("th", title, kind);
     cell.scope = "col";
     head.append(cell);
   }

@@ -1,6 +1,6 @@
 // Shows the API's document, /v1/openapi.json, for people to read.
 
-import { membersOf, operationsOf, resolved, wordsOf } from "../core/reference.js";
+import { membersOf, operationsOf, partsOf, resolved, wordsOf } from "../core/reference.js";
 import { byId } from "./format.js";
 
 function made(tag, text = "", attributes = {}) {
@@ -16,6 +16,9 @@ function within(tag, children, attributes = {}) {
   return element;
 }
 
+/** A text in which names of fields are code. */
+const said = (tag, text, attributes = {}) => within(tag, partsOf(text).map((part) => (part.isCode ? made("code", part.text) : part.text)), attributes);
+
 function tableOf(rows, heads) {
   const head = within("tr", heads.map((text) => made("th", text, { scope: "col" })));
   const body = rows.map((cells) => within("tr", cells.map((cell) => within("td", [cell]))));
@@ -26,7 +29,7 @@ function parametersOf(operation) {
   const rows = operation.parameters.map((one) => [
     within("code", [one.name]),
     made("span", `${wordsOf(one.schema)}${one.required ? ", required" : ""}`),
-    made("span", one.description ?? (one.in === "path" ? "a part of the path" : "")),
+    said("span", one.description ?? (one.in === "path" ? "a part of the path" : "")),
   ]);
   return rows.length ? [made("h4", "Parameters"), tableOf(rows, ["name", "type", "meaning"])] : [];
 }
@@ -36,9 +39,9 @@ function schemaOf(api, schema) {
   const rows = membersOf(api, schema).map((one) => [
     within("code", [one.name]),
     made("span", `${one.words}${one.isRequired ? "" : ", may be absent"}`),
-    made("span", one.description),
+    said("span", one.description),
   ]);
-  const intro = found.description ? [made("p", found.description, { class: "soft" })] : [];
+  const intro = found.description ? [said("p", found.description, { class: "soft" })] : [];
   return rows.length ? [...intro, tableOf(rows, ["member", "type", "meaning"])] : [made("p", wordsOf(found))];
 }
 
@@ -58,12 +61,12 @@ function articleOf(api, { method, path, anchor, operation }) {
     : [];
   return within("article", [
     within("h3", [within("code", [`${method} ${path}`])], { id: anchor }),
-    made("p", operation.summary ?? ""),
+    said("p", operation.summary ?? ""),
     ...parametersOf(operation),
     ...body,
     ...answers.flatMap(([status, one]) => [made("h4", `Answer ${status}`), ...contentOf(api, one.content)]),
     made("h4", "Problems"),
-    tableOf(problems.map(([status, one]) => [made("span", status), made("span", one.description)]), ["status", "meaning"]),
+    tableOf(problems.map(([status, one]) => [made("span", status), said("span", one.description)]), ["status", "meaning"]),
   ]);
 }
 

@@ -23,10 +23,11 @@ export function Form({ id, send, done, children, title = "Save", hasReset = true
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}</form>`;
 }
 
-/** A button that does one thing, and says that it did. @param {{title: string, act: () => Promise<any>, done: () => void}} props */
-export function Act({ title, act, done }) {
+/** A button that does one thing, and says that it did. @param {{title: string, act: () => Promise<any>, done: () => void, asks?: string}} props - `asks`: what is asked before, where nothing brings it back. */
+export function Act({ title, act, done, asks }) {
   const state = useSignal("");
   const press = async () => {
+    if (asks && !confirm(asks)) return;
     try {
       await act();
       state.value = `${title}: done`;

@@ -30,7 +30,7 @@ export function Receivers({ receivers, done }) {
       <th scope="row">${one.name}</th><td>${one.kind}</td><td>${one.changed_by}</td>
       <td>${mayChange() && html`<${Act} title="Send a test" act=${() => change("POST", `/v1/alerts/receivers/${one.id}/test`)} done=${done} />
         <button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
-        <${Act} title="Delete" act=${() => change("DELETE", `/v1/alerts/receivers/${one.id}`)} done=${done} />`}</td>
+        <${Act} title="Delete" asks=${`Delete the receiver ${one.name}?`} act=${() => change("DELETE", `/v1/alerts/receivers/${one.id}`)} done=${done} />`}</td>
     </tr>`)}</tbody>
   </table></div>
   ${changed && html`<${ReceiverForm} key=${changed.id} id="change-receiver" receiver=${changed} done=${finish} />`}`;

@@ -36,7 +36,7 @@ export function Rules({ rules, receivers, done }) {
         <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
         <td>${mayChange() && html`<button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
-          <${Act} title="Delete" act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} />`}</td>
+          <${Act} title="Delete" asks=${`Delete the rule ${one.rule.name}?`} act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} />`}</td>
       </tr>`)}</tbody>
     </table>
   </div>
@@ -88,12 +88,13 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
     <label>Figure (${condition.value === "anomaly" ? "times what is usual" : unit}) <input name="figure" required inputmode="decimal" size="6" defaultValue=${figureOf(rule)} /></label>
     ${condition.value === "anomaly" && html`<label>And beyond, if given (${unit}) <input name="least" inputmode="decimal" size="6" defaultValue=${rule.condition === "anomaly" ? limitOf(rule) : ""} /></label>`}
     <${Filters} rule=${rule} named=${named} />
-    <label>By <select name="by"><option value="">the whole</option>${named.map((name) => html`<option value=${name} selected=${rule.by === name}>${titleOf(name)}</option>`)}</select></label>
+    <label>Judged <select name="by"><option value="">as a whole</option>${named.map((name) => html`<option value=${name} selected=${rule.by === name}>each ${nameOf(name)} alone</option>`)}</select></label>
     <label>For seconds <input name="for_seconds" inputmode="numeric" size="5" defaultValue=${rule.for_seconds} /></label>
     <label>${metricOf(metric.value).dimensions ? "Beacons in 5 s" : "Viewers"} at least <input name="viewers_min" inputmode="numeric" size="6" defaultValue=${rule.viewers_min} /></label>
     <label>Severity <select name="severity">${["info", "warning", "critical"].map((one) => html`<option selected=${one === rule.severity}>${one}</option>`)}</select></label>
-    <label>Notify <select name="receivers" multiple>${receivers.map((one) => html`<option value=${one.id} selected=${rule.receivers.includes(one.id)}>${one.name}</option>`)}</select></label>
-    <label>In force <input type="checkbox" name="is_enabled" defaultChecked=${rule.is_enabled} /></label>
+    <fieldset class="boxes"><legend>Notify</legend>${receivers.map((one) => html`<label key=${one.id}><input type="checkbox" name="receivers" value=${one.id} defaultChecked=${rule.receivers.includes(one.id)} /> ${one.name}</label>`)}
+      ${!receivers.length && html`<span>nobody: there is no receiver yet</span>`}</fieldset>
+    <label><input type="checkbox" name="is_enabled" defaultChecked=${rule.is_enabled} /> In force</label>
     <${Quiet} quiet=${rule.quiet} />
     <${Trial} formId=${id} />
   <//>`;
@@ -118,7 +119,7 @@ function Quiet({ quiet }) {
     ${spans.value.map((/** @type {any} */ one, /** @type {number} */ at) => html`<span class="pair" key=${at}>
       <label>from <input type="time" name="quiet_from" defaultValue=${clockText(one.from_minute)} /></label>
       <label>to <input type="time" name="quiet_to" defaultValue=${clockText(one.to_minute % 1_440)} /></label>
-      ${dayNames().map((name, day) => html`<label>${name} <input type="checkbox" name=${`quiet_days_${at}`} value=${day} defaultChecked=${one.days.includes(day)} /></label>`)}
+      ${dayNames().map((name, day) => html`<label><input type="checkbox" name=${`quiet_days_${at}`} value=${day} defaultChecked=${one.days.includes(day)} /> ${name}</label>`)}
     </span>`)}
     <button type="button" onClick=${add}>Add quiet hours</button>
     ${spans.value.length > 0 && html`<button type="button" onClick=${() => { spans.value = spans.value.slice(0, -1); }}>Remove the last</button>`}

@@ -16,6 +16,8 @@ import { Link, place } from "../parts/place.js";
 import { change, mayChange } from "../parts/data/session.js";
 
 const AGAIN_MS = 5_000;
+/** How long nobody is told of an incident, in hours. @type {Record<string, string>} */
+const MUTES = { 1: "Mute for an hour", 24: "Mute for a day" };
 /** Below it a probability is written as if it were so large. */
 const PROBABILITY_MIN = 10 ** -300;
 
@@ -44,6 +46,7 @@ function Drawn({ story, done }) {
       <p class="note" id="incident-state">${incident.closed_ms ? `over, lasted ${lasted}` : `open for ${lasted}`} · ${event.severity}</p></div>
     <ul class="facts" id="incident-facts">
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
+      ${incident.closed_ms && html`<li><span class="note">Until</span><b>${momentText(incident.closed_ms, tz, { seconds: true })}</b></li>`}
       <li><span class="note">Hit at a time, at most</span><b>${countText(event.affected_max)} ${hitOf(event.metric)}</b></li>
       ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
@@ -52,7 +55,7 @@ function Drawn({ story, done }) {
         ${isMuted && html`<span class="note">until ${momentText(incident.muted_until_ms, tz)}</span>`}</li>
     </ul>
     ${mayChange() && html`<p>${!incident.acknowledged_by && html`<${Act} key="acknowledge" title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />`}
-      <${Act} key="mute" title=${isMuted ? "Messages again" : "Mute for a day"} act=${() => change("POST", `${path}/mute`, { hours: isMuted ? 0 : 24 })} done=${done} /></p>`}
+      ${(isMuted ? [0] : Object.keys(MUTES)).map((hours) => html`<${Act} key=${`mute ${hours}`} title=${MUTES[hours] ?? "Messages again"} act=${() => change("POST", `${path}/mute`, { hours: Number(hours) })} done=${done} /> `)}</p>`}
   </section>
   <${Course} incident=${incident} />
   <${Found} incident=${incident} />

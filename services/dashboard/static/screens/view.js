@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
 import { addressOf } from "../core/place/place.js";
-import { momentText } from "../core/place/ranges.js";
+import { momentText, rangeWith } from "../core/place/ranges.js";
 import { endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, playheadText, spanOf, unkeptFrom } from "../core/timeline.js";
 import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
@@ -64,7 +64,7 @@ function Drawn({ answer, beacons }) {
     ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
     <${Events} row=${row} tz=${tz} errors=${errors} />
     <${Beacons} address=${beacons} tz=${tz} />
-    <${Dimensions} of=${answer.dimensions} />
+    <${Dimensions} of=${answer.dimensions} at_ms=${row.view_end_ms ?? row.view_start_ms} />
   </article>`;
 }
 
@@ -137,10 +137,11 @@ function Beacons({ address, tz }) {
   </details>`;
 }
 
-/** Each value leads to the figures of all views that share it, the viewer to their list. @param {{of: Record<string, string | null>}} props */
-function Dimensions({ of }) {
+/** Each value leads to the figures of all views that share it, the viewer to their list: of a range that has this view. @param {{of: Record<string, string | null>, at_ms: number}} props */
+function Dimensions({ of, at_ms }) {
+  const range = rangeWith(place.value, at_ms, Date.now());
   const found = Object.entries(of).filter(([, value]) => value !== null && value !== "");
   return html`<h4>Dimensions</h4>
     <dl class="dimensions" id="view-dimensions">${found.map(([name, value]) => html`<div><dt>${titleOf(name)}</dt>
-      <dd><${Link} to=${name === "viewer" ? { screen: "views", filters: [], more: { viewer: value ?? "" } } : { screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;
+      <dd><${Link} to=${name === "viewer" ? { ...range, screen: "views", filters: [], more: { viewer: value ?? "" } } : { ...range, screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;
 }

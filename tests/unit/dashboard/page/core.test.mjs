@@ -20,7 +20,8 @@ import { problemOf } from "../../../../services/dashboard/static/core/words/prob
 import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
-import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
+import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
@@ -351,6 +352,9 @@ test("a checker says what arrives, and what views do not have", () => {
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
   assert.match(verdictOf({ beacons: [beacon], rejected_n: 0 }, 10_000).text, /playing by mux, came 1 s ago\.$/);
   assert.equal(verdictOf({ beacons: [beacon], rejected_n: 1 }, 10_000).level, "old");
+  assert.equal(verdictOf({ beacons: [beacon], rejected_n: 0 }, 69_000).level, "good");
+  const silent = verdictOf({ beacons: [beacon], rejected_n: 0 }, 9_000 + 4 * 60_000);
+  assert.deepEqual(silent, { level: "old", text: "Beacons came, but none arrives now. The last one, playing by mux, came 4 min ago." });
   const found = Object.fromEntries(missingOf([{ cdn: "a", startup_ms: 0 }, { cdn: "" }]).map((one) => [one.name, one.has]));
   assert.deepEqual([found.cdn, found.startup_ms, found.video_title], [1, 1, 0]);
   assert.equal(missingOf([]).length, NEEDED.length);
@@ -418,8 +422,8 @@ test("charts beside each other have one scale", () => {
 
 test("a list of open views says of how many it is, and that more may have come", () => {
   const list = { views_n: 1_200, is_cut: true, seconds: 600 };
-  assert.equal(openText(50, 80, list), "at least 1,200 views had beacons in the last 10.0 min. Of the 80 with the newest beacons, 50 are open and match.");
-  assert.equal(openText(1, 1, { ...list, views_n: 1, is_cut: false }), "1 view had beacons in the last 10.0 min. Of the 1 with the newest beacons, 1 is open and matches.");
+  assert.equal(openText(50, 80, list), "at least 1,200 views had beacons in the last 10 min. Of the 80 with the newest beacons, 50 are open and match.");
+  assert.equal(openText(1, 1, { ...list, views_n: 1, is_cut: false }), "1 view had beacons in the last 10 min. Of the 1 with the newest beacons, 1 is open and matches.");
 });
 
 test("an axis has whole numbers of what is counted, and no zeros behind a point", () => {
@@ -565,4 +569,20 @@ test("each title has a line of its own, also two of one name and one without", (
   const { times, lines } = linesOfTitles({ at_ms: [60_000, 120_000], titles });
   assert.deepEqual(times, [60, 120]);
   assert.deepEqual(lines.map(({ title, key, values }) => [title, key, values]), [["Final (1)", ["1"], [0, 1]], ["Final (2)", ["2"], [1, 2]], ["3", ["3"], [2, 3]]]);
+});
+
+test("what is asked of one moment has it in its range: the place's own, or the day around it", () => {
+  const now_ms = Date.UTC(2026, 10, 24, 20, 13);
+  const day = placeOf("/view", "?range=24h", "UTC");
+  assert.deepEqual(rangeWith(day, now_ms - HOUR_MS, now_ms), { range: "24h", from: "", to: "" });
+  const before = now_ms - 3 * DAY_MS;
+  assert.deepEqual(rangeWith(day, before, now_ms), { range: "", from: String(before - DAY_MS / 2), to: String(before + DAY_MS / 2) });
+  // A day that is not over ends now.
+  const own = placeOf("/view", "?from=2026-11-01&to=2026-11-02", "UTC");
+  assert.equal(rangeWith(own, now_ms - HOUR_MS, now_ms).to, String(now_ms));
+});
+
+test("a screen that the navigation does not list is within one that it lists", () => {
+  const listed = SCREENS.filter((one) => one.isListed).map((one) => one.name);
+  for (const one of SCREENS) assert.equal(one.isListed || listed.includes(one.within), true, one.name);
 });

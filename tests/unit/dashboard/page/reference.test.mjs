@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { membersOf, operationsOf, resolved, wordsOf } from "../../../../services/dashboard/static/core/reference.js";
+import { membersOf, operationsOf, partsOf, resolved, wordsOf } from "../../../../services/dashboard/static/core/reference.js";
 
 const api = JSON.parse(readFileSync(process.env.DOCUMENT, "utf8"));
 
@@ -20,6 +20,11 @@ test("a schema is said in words", () => {
   assert.equal(wordsOf({ type: "array", items: { $ref: "#/components/schemas/View" } }), "list of View");
   assert.equal(wordsOf({ enum: ["a", ""] }), '"a", ""');
   assert.equal(wordsOf(undefined), "anything");
+});
+
+test("names in a text of the document are code", () => {
+  assert.deepEqual(partsOf("`next` is the `cursor`."), [{ text: "next", isCode: true }, { text: " is the ", isCode: false }, { text: "cursor", isCode: true }, { text: ".", isCode: false }]);
+  assert.deepEqual(partsOf(""), []);
 });
 
 test("members of an answer are those of its schema", () => {

@@ -33,6 +33,20 @@ export function resolved(place, now_ms) {
 }
 
 /**
+ * The range of a place, if it has the moment; otherwise the day around it.
+ * @param {{range: string, from: string, to: string, tz: string}} place
+ * @param {number} at_ms
+ * @param {number} now_ms
+ */
+export function rangeWith(place, at_ms, now_ms) {
+  const { range, from, to } = place;
+  const found = resolved(place, now_ms);
+  if (found && found.from_ms <= at_ms && at_ms < found.to_ms) return { range, from, to };
+  const [begin, end] = wholeMinutes(at_ms - DAY_MS / 2, Math.min(at_ms + DAY_MS / 2, now_ms));
+  return { range: "", from: String(begin), to: String(Math.max(end, begin + MINUTE_MS)) };
+}
+
+/**
  * A stretch that was marked, widened to whole minutes: nothing is counted by less.
  * @param {number} from_ms
  * @param {number} to_ms

@@ -6,6 +6,7 @@
  * @property {string} name - The path without its slash.
  * @property {string} title
  * @property {boolean} isListed - Whether the navigation has it.
+ * @property {string} [within] - The one of the navigation that leads to it.
  * @property {() => Promise<{default: Function}>} load
  */
 
@@ -17,8 +18,8 @@ export const SCREENS = [
   { name: "views", title: "Views", isListed: true, load: () => import("../../screens/views.js") },
   { name: "titles", title: "Titles", isListed: true, load: () => import("../../screens/titles.js") },
   { name: "alerts", title: "Alerts", isListed: true, load: () => import("../../screens/alerts.js") },
-  { name: "incident", title: "Incident", isListed: false, load: () => import("../../screens/incident.js") },
-  { name: "view", title: "View", isListed: false, load: () => import("../../screens/view.js") },
+  { name: "incident", title: "Incident", isListed: false, within: "alerts", load: () => import("../../screens/incident.js") },
+  { name: "view", title: "View", isListed: false, within: "views", load: () => import("../../screens/view.js") },
   { name: "integration", title: "Integration", isListed: true, load: () => import("../../screens/integration.js") },
   { name: "settings", title: "Settings", isListed: true, load: () => import("../../screens/settings/settings.js") },
 ];

@@ -1,7 +1,7 @@
 // @ts-check
 // Fields of a view as columns: their titles, and how their values are worded. Pure.
 
-import { bitrateText, countText, durationText, NONE, valueText } from "./format.js";
+import { ageText, bitrateText, countText, durationText, NONE, valueText } from "./format.js";
 import { momentText } from "../place/ranges.js";
 
 /** What views are searched by, besides filters: parameters of /v1/views. */
@@ -23,7 +23,7 @@ export const VIEW_COLUMNS = ["counted_ms", "view_start_ms", "video_title", "view
 export function openText(rows, looked_up, { views_n, is_cut, seconds }) {
   const all = `${is_cut ? "at least " : ""}${countText(views_n)} ${views_n === 1 ? "view" : "views"}`;
   const open = rows === 1 ? "1 is" : `${countText(rows)} are`;
-  return `${all} had beacons in the last ${durationText(1_000 * seconds)}. Of the ${countText(looked_up)} with the newest beacons, ${open} open and ${rows === 1 ? "matches" : "match"}.`;
+  return `${all} had beacons in the last ${ageText(1_000 * seconds)}. Of the ${countText(looked_up)} with the newest beacons, ${open} open and ${rows === 1 ? "matches" : "match"}.`;
 }
 
 /** @type {Record<string, string>} */

@@ -5,7 +5,7 @@ import { html } from "../../parts/html.js";
 import { go, Link, place } from "../../parts/place.js";
 import { may, session } from "../../parts/data/session.js";
 import Keys from "./keys.js";
-import { given, Listed, Table, useList, when } from "./lists.js";
+import { Environments as Known, given, Listed, Table, useList, when } from "./lists.js";
 
 export default function Environments() {
   const list = useList("/v1/customers?limit=500");
@@ -23,6 +23,6 @@ export default function Environments() {
       <button type="submit">Make an environment</button></form>`}
     <${Listed} list=${list} name="customers" what="environments" draw=${(/** @type {any[]} */ rows) => (rows.length === 0 ? html`<p class="empty">No environment is listed: every customer that no other organisation owns is yours.</p>` : html`<${Table} label="Environments" heads=${["Id", "Name", "Since"]}>${rows.map((one) => html`<tr key=${one.id}><th scope="row"><${Link} to=${{ more: { ...more, of: one.id } }}>${one.id}<//></th><td>${one.name}</td><td>${when(one.created_ms)}</td></tr>`)}<//>`)} />
     <h3>Write keys</h3>
-    <form class="pick" key=${`of-${more.of}`} onSubmit=${show}><label>Of environment <input name="of" defaultValue=${more.of ?? ""} maxlength="64" required /></label><button type="submit">Show</button></form>
+    <form class="pick" key=${`of-${more.of}`} onSubmit=${show}><label>Of environment <input name="of" list="environments" autocomplete="off" defaultValue=${more.of ?? ""} maxlength="64" required /></label><${Known} /><button type="submit">Show</button></form>
     ${more.of && html`<${Keys} key=${more.of} customer=${more.of} />`}`;
 }

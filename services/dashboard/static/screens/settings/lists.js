@@ -4,6 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { momentText } from "../../core/place/ranges.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";
+import { customers } from "../../parts/data/known.js";
 import { html } from "../../parts/html.js";
 import { Pages } from "../../parts/data/pages.js";
 import { place } from "../../parts/place.js";
@@ -50,6 +51,9 @@ export function given(event) {
   event.preventDefault();
   return Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target)));
 }
+
+/** Suggestions for a field that names an environment: `list="environments"`. */
+export const Environments = () => html`<datalist id="environments">${customers.value.map((name) => html`<option value=${name} />`)}</datalist>`;
 
 /** What is shown once. @param {{title: string, text: string}} props */
 export function Once({ title, text }) {

@@ -31,7 +31,7 @@ export default function Profile() {
   const draw = (/** @type {any} */ data) => html`<p>${data.email} · ${data.organisation} · ${data.role}</p>
     <${Organisations} />
     <h3>Password</h3><form class="pick" onSubmit=${password}>${data.has_password && present}
-      <label>New password <input name="password" type="password" minlength="12" maxlength="256" autocomplete="new-password" required /></label>
+      <label>New password, 12 characters or more <input name="password" type="password" minlength="12" maxlength="256" autocomplete="new-password" required /></label>
       <button type="submit">Change the password</button></form>
     <h3>Second factor</h3>
     ${data.has_second_factor ? html`<p>Logins ask for a code; ${data.recovery_codes} recovery codes are left.</p>

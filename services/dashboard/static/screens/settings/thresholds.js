@@ -9,6 +9,7 @@ import { html } from "../../parts/html.js";
 import { go, place } from "../../parts/place.js";
 import { change, session } from "../../parts/data/session.js";
 import { askThresholds } from "../../parts/notable/thresholds.js";
+import { Environments } from "./lists.js";
 
 const ORIGINS = { customer: "this environment's", organisation: "all environments'", default: "as installed" };
 
@@ -33,7 +34,7 @@ export default function Thresholds() {
     event.preventDefault();
     go({ more: { ...more, of: String(new FormData(event.target).get("of")).trim() } });
   };
-  return html`<form class="pick" key=${`of-${of}`} onSubmit=${show}><label>Environment <input name="of" defaultValue=${of} maxlength="64" placeholder="all that have no own" /></label><button type="submit">Show</button></form>
+  return html`<form class="pick" key=${`of-${of}`} onSubmit=${show}><label>Environment <input name="of" list="environments" autocomplete="off" defaultValue=${of} maxlength="64" placeholder="all that have no own" /></label><${Environments} /><button type="submit">Show</button></form>
     <p class="note">Up to <em>good</em> a figure is green, above <em>bad</em> red. Of fewer views than <em>n</em> it is neither, and a share of views is judged only if its 95 % interval lies wholly on one side: 1 failure of 83 is no disaster.</p>
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
     <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<ul class="thresholds" id="thresholds">${data.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric}`} one=${one} set=${set} />`)}</ul>`} />`;
@@ -58,7 +59,7 @@ function One({ one, set }) {
     <span class="row">
       <label>Good to (${unit}) <${Field} name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
       <label>Bad above (${unit}) <${Field} name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
-      <label>From n <${Field} name="n" type="number" min="1" max="1000000" value=${String(one.n)} disabled=${!mayEdit} required /></label>
+      <label>From n views <${Field} name="n" type="number" min="1" max="1000000" value=${String(one.n)} disabled=${!mayEdit} required /></label>
       ${mayEdit && html`<button type="submit">Save</button>`}
       ${mayEdit && one.of !== "default" && html`<button type="button" onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
     </span>

@@ -5,7 +5,8 @@ import { useSignal } from "@preact/signals";
 import { html } from "../../parts/html.js";
 import { given, Listed, Once, Table, useList, when } from "./lists.js";
 
-const SCOPES = ["read_metrics", "read_views", "ingest", "manage"];
+/** What a token may do, in words. @type {Record<string, string>} */
+const SCOPES = { read_metrics: "read figures", read_views: "read single views", ingest: "send beacons", manage: "manage people, tokens and keys" };
 
 export default function Tokens() {
   const list = useList("/v1/tokens?limit=500");
@@ -16,15 +17,15 @@ export default function Tokens() {
     const body = { name, scopes: Object.keys(scopes), days: days ? Number(days) : null };
     text.value = (await act("POST", "/v1/tokens", body))?.token ?? "";
   };
-  const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th><td>${one.scopes.join(", ")}</td><td>${one.customers?.join(", ") ?? "all"}</td>
+  const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th><td>${one.scopes.map((/** @type {string} */ scope) => SCOPES[scope] ?? scope).join(", ")}</td><td>${one.customers?.join(", ") ?? "all"}</td>
     <td>${one.made_by}</td><td>${when(one.used_ms)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
-    <td>${!one.revoked_ms && html`<button type="button" onClick=${() => act("DELETE", `/v1/tokens/${one.id}`)}>Revoke</button>`}</td></tr>`;
+    <td>${!one.revoked_ms && html`<button type="button" onClick=${() => confirm(`Revoke the token ${one.name}? Programs that use it are refused then.`) && act("DELETE", `/v1/tokens/${one.id}`)}>Revoke</button>`}</td></tr>`;
   return html`${wrong}<form class="pick" onSubmit=${make}>
       <label>Name <input name="name" maxlength="200" required /></label>
-      ${SCOPES.map((scope) => html`<label><input type="checkbox" name=${scope} /> ${scope}</label>`)}
-      <label>Days <input name="days" type="number" min="1" max="3650" placeholder="no end" /></label>
+      <fieldset class="boxes"><legend>It may</legend>${Object.entries(SCOPES).map(([scope, title]) => html`<label title=${scope}><input type="checkbox" name=${scope} defaultChecked=${scope === "read_metrics"} /> ${title}</label>`)}</fieldset>
+      <label>Ends after days <input name="days" type="number" min="1" max="3650" placeholder="no end" /></label>
       <button type="submit">Make a token</button></form>
     <p class="note">What programs can ask is in the <a href="/docs">API reference</a>.</p>
     ${text.value && html`<${Once} title="Keep this token." text=${text.value} />`}
-    <${Listed} list=${list} name="tokens" what="tokens" draw=${(/** @type {any[]} */ rows) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", "Actions"]}>${rows.map(row)}<//>`} />`;
+    <${Listed} list=${list} name="tokens" what="tokens" draw=${(/** @type {any[]} */ rows) => html`<${Table} label="API tokens" heads=${["Name", "May", "Customers", "Made by", "Last use", "End", "Actions"]}>${rows.map(row)}<//>`} />`;
 }
