@@ -1,7 +1,7 @@
 """What people do on the screen Settings: write keys with their limits and origins, and the organisation they work in."""
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from playwright.sync_api import Page, expect
@@ -15,6 +15,13 @@ SCREENS = (
     *("settings?part=people", "settings?part=environments&of=acme", "settings?part=dimensions"),
     *("settings?part=tokens", "settings?part=audit"),
 )
+#: What the page calls each scope of a token.
+_SCOPES: Final = {
+    "read_metrics": "read figures",
+    "read_views": "read single views",
+    "ingest": "send beacons",
+    "manage": "manage people, tokens and keys",
+}
 
 
 def stored(dsn: str, customer_id: str) -> list[tuple[Any, ...]]:
@@ -108,11 +115,11 @@ def joins(page: Page, link: str, email: str) -> None:
 def makes_a_token(page: Page, name: str, scopes: tuple[str, ...]) -> str:
     """On the screen of tokens; the token, which is shown this once."""
     page.get_by_label("Name").fill(name, timeout=SOON_MS)
-    for scope in scopes:
-        page.get_by_label(scope, exact=True).check()
+    for scope, title in _SCOPES.items():
+        page.get_by_label(title).set_checked(scope in scopes)
     page.get_by_role("button", name="Make a token").click()
     row = page.get_by_role("region", name="API tokens").locator("tbody tr").filter(has_text=name)
-    expect(row.locator("td").first).to_have_text(", ".join(scopes), timeout=SOON_MS)
+    expect(row.locator("td").first).to_have_text(", ".join(_SCOPES[scope] for scope in scopes), timeout=SOON_MS)
     token = page.locator("#once").inner_text()
     page.reload()
     expect(row).to_be_visible(timeout=SOON_MS)

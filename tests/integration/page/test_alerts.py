@@ -91,7 +91,7 @@ def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Lo
     rule.locator("[name=figure]").fill("5")
     rule.locator("[name=filter_dimension]").first.select_option("cdn")
     rule.locator("[name=filter_value]").first.fill("fastly")
-    rule.locator("[name=receivers]").select_option(label="On call")
+    rule.get_by_label("On call").check()
     rule.get_by_role("button", name="Try it").click()
     expect(page.locator("#new-rule-trial")).to_contain_text("It would have fired once", timeout=SOON_MS)
     expect(page.locator("#new-rule-trial li")).to_contain_text("20.0% in CDN fastly")
@@ -110,6 +110,16 @@ def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Lo
     (stored,) = [one for one in found if one.rule.name == "A CDN waits"]
     assert (stored.version, stored.rule.threshold, stored.rule.filter) == (2, 0.075, {"cdn": "fastly"})
     assert stored.rule.quiet.spans[0].days == [0, 1, 2, 3, 4, 5]
+    # Nothing brings a rule back: it is asked first, and who says no keeps it.
+    asked: list[str] = []
+    delete = page.locator("#rules tr", has_text="A CDN waits").get_by_role("button", name="Delete")
+    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    delete.click()
+    assert asked == ["Delete the rule A CDN waits?"]
+    assert "A CDN waits" in [one.rule.name for one in page_alerts.rules_of(looked.installation.postgres.dsn)]
+    page.once("dialog", lambda dialog: dialog.accept())
+    delete.click()
+    expect(page.locator("#rules tr", has_text="A CDN waits")).to_have_count(0, timeout=SOON_MS)
 
 
 def test_the_rules_beyond_a_page_are_asked_for(seen: Seen, looked: Looked) -> None:
@@ -192,6 +202,11 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
     page.get_by_role("button", name="Mute for a day").click()
     expect(facts).to_contain_text(f"muted by {WATCHER}", timeout=SOON_MS)
+    page.get_by_role("button", name="Messages again").click()
+    page.get_by_role("button", name="Mute for an hour").click(timeout=SOON_MS)
+    expect(facts).to_contain_text(f"muted by {WATCHER}", timeout=SOON_MS)
+    # The navigation shows where the screen belongs.
+    expect(page.get_by_role("link", name="Alerts", exact=True)).to_have_attribute("aria-current", "true")
     expect(comment).to_have_value("We called the CDN.")
     assert page.evaluate("skeletons") == 0
     page.locator("#new-comment").get_by_role("button", name="Save").click()

@@ -31,6 +31,9 @@ export const metricOf = (name) => METRICS.find((one) => one.name === name) ?? { 
 /** What the hits of a metric are. @param {string} metric */
 export const hitOf = (metric) => metricOf(metric).hit ?? "viewers";
 
+/** So many of them: 1 viewer, 13 viewers. @param {string} metric @param {number} count */
+export const hitsText = (metric, count) => `${countText(count)} ${count === 1 ? hitOf(metric).replace(/s$/, "") : hitOf(metric)}`;
+
 /** The dimensions that a rule on a metric may name. @param {string} metric @param {string[]} live */
 export const dimensionsOf = (metric, live) => metricOf(metric).dimensions ?? live;
 

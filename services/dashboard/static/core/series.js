@@ -32,6 +32,16 @@ export function linesOf(answer, metric, title) {
   return { times, lines };
 }
 
+/**
+ * Since when the last time of an answer that has views runs, if it is not over: its figure changes still. Null if it is over.
+ * @param {{points: Point[], groups?: Group[], about: {as_of_ms: number | null}}} answer
+ */
+export function unfinishedFrom({ points, groups, about }) {
+  const all = groups ? groups.flatMap((group) => group.points ?? []) : points;
+  const last = all.filter((point) => point.n > 0).reduce((found, point) => (found && found.to_ms >= point.to_ms ? found : point), /** @type {Point | null} */ (null));
+  return last && about.as_of_ms !== null && last.to_ms > about.as_of_ms ? last.from_ms : null;
+}
+
 /** What is drawn around a single time that no range is known of, to either side, s. */
 const AROUND_S = 1_800;
 

@@ -2,7 +2,7 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitOf, openFirst, sliceText } from "../core/alerts.js";
+import { allOf, figureText, hitsText, openFirst, sliceText } from "../core/alerts.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
@@ -81,7 +81,7 @@ function Row({ one }) {
     <td>${worst && figureText(event.metric, worst.value)}</td>
     <td>${worst && figureText(event.metric, worst.usual)}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
-    <td>${event.affected_max ? `${event.affected_max} ${hitOf(event.metric)}` : ""}</td>
+    <td>${event.affected_max ? hitsText(event.metric, event.affected_max) : ""}</td>
     <td>${momentText(one.opened_ms, place.value.tz, { seconds: true })} (${ageText(now_ms.value - one.opened_ms)} ago)</td>
   </tr>`;
 }

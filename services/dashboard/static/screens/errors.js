@@ -93,7 +93,7 @@ function Where({ one }) {
   const withCode = narrowed(filters, "error_code", one.code);
   return html`<dl>
       ${Object.entries(one.by).map(([name, values]) => html`<div><dt>${titleOf(name)}</dt><dd>
-        ${/** @type {any[]} */ (values).map((each) => html`<${Link} to=${{ filters: narrowed(withCode, name, each.value) }}>${each.value ?? "(unknown)"}<//> <span class="note">${countText(each.views)}</span> `)}</dd></div>`)}
+        ${/** @type {any[]} */ (values).map((each) => html`<span><${Link} to=${{ filters: narrowed(withCode, name, each.value) }}>${each.value ?? "(unknown)"}<//> <small class="note">${countText(each.views)}</small></span>`)}</dd></div>`)}
       <div><dt>Views</dt><dd>${one.samples.map((/** @type {any} */ view) => html`<${Link} to=${{ screen: "view", customer: view.customer_id, more: { view: view.view_id, day: String(view.day) } }} title=${view.viewer ?? view.view_id}>${shortened(view.viewer ?? view.view_id)}<//> `)}</dd></div>
   </dl>`;
 }

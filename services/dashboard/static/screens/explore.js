@@ -7,8 +7,8 @@ import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
-import { rangeText } from "../core/place/ranges.js";
-import { linesOf, topOf } from "../core/series.js";
+import { momentText, rangeText } from "../core/place/ranges.js";
+import { linesOf, topOf, unfinishedFrom } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
@@ -100,8 +100,10 @@ function Lines({ metric, by, compare }) {
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, capital(title));
     if (!lines.length || lines.every((line) => line.counts.every((n) => n === 0))) return html`<p class="empty">No view in this range.</p>`;
+    const unfinished_ms = unfinishedFrom(data);
     return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)} range=${data.about.range}
-      zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />`;
+      zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />
+      ${unfinished_ms !== null && html`<p class="note" id="unfinished">The last point, from ${momentText(unfinished_ms, place.value.tz)} on, is not complete yet: it rests on fewer views, and still changes.</p>`}`;
   }} />`;
 }
 

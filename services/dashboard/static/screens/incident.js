@@ -2,7 +2,7 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, aroundOf, figureText, historyLines, historyOf, hitOf, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
+import { allOf, aroundOf, figureText, historyLines, historyOf, hitOf, hitsText, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
@@ -47,7 +47,7 @@ function Drawn({ story, done }) {
     <ul class="facts" id="incident-facts">
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
       ${incident.closed_ms && html`<li><span class="note">Until</span><b>${momentText(incident.closed_ms, tz, { seconds: true })}</b></li>`}
-      <li><span class="note">Hit at a time, at most</span><b>${countText(event.affected_max)} ${hitOf(event.metric)}</b></li>
+      <li><span class="note">Hit at a time, at most</span><b>${hitsText(event.metric, event.affected_max)}</b></li>
       ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
         ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>

@@ -125,6 +125,9 @@ function Events({ row, tz, errors }) {
   </details>`;
 }
 
+/** What happened, and what the client calls it where that is something else. @param {any} beacon */
+const namesOf = ({ event, source_event }) => (source_event && source_event !== event ? `${event} (${source_event})` : event);
+
 /** The beacons behind the view, as they came: asked for when they are looked at. @param {{address: string, tz: string}} props */
 function Beacons({ address, tz }) {
   const isOpen = useSignal(false);
@@ -133,7 +136,7 @@ function Beacons({ address, tz }) {
     ${isOpen.value && html`<${Answered} of=${found} draw=${(/** @type {any} */ data) => html`
       ${!data.beacons.length && html`<p class="note">The warehouse has none yet: beacons reach it about a minute after they came.</p>`}
       <${Pages} key=${address} newest=${data} what="beacons" addressOf=${(/** @type {string} */ cursor) => `${address}&${new URLSearchParams({ cursor })}`} draw=${(/** @type {any[]} */ pages) => html`
-        <div class="beacons" tabindex="0" role="region" aria-label="Beacons behind it"><ol>${pages.flatMap((page) => page.beacons).map((/** @type {any} */ one) => html`<li key=${`${one.partition}/${one.offset}`}><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> ${one.beacon && html`<b>${one.beacon.event}</b> `}<code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol></div>`} />`} />`}
+        <div class="beacons" tabindex="0" role="region" aria-label="Beacons behind it"><ol>${pages.flatMap((page) => page.beacons).map((/** @type {any} */ one) => html`<li key=${`${one.partition}/${one.offset}`}><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> ${one.beacon && html`<b>${namesOf(one.beacon)}</b> `}<code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol></div>`} />`} />`}
   </details>`;
 }
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
-import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
+import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -126,4 +126,8 @@ test("a rule on rejected beacons names what collectors count by, and what it mus
   assert.deepEqual([parameters.dimension, parameters.fields, value], ["release", "rejected,received", "2"]);
   const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rejected: [5, 0], received: [100, 0] } }] };
   assert.deepEqual(historyLines(picture, "rejected", value), { times: [60, 120], values: [0.05, null], beside: [100, 0] });
+});
+
+test("one hit is one, and many are counted", () => {
+  assert.deepEqual([hitsText("rebuffering", 1), hitsText("rebuffering", 1_300), hitsText("rejected", 1)], ["1 viewer", "1,300 viewers", "1 beacon"]);
 });

@@ -22,7 +22,7 @@ import { CLIENTS } from "../../../../services/dashboard/static/core/words/client
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
 import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { axisOf, binsBeside, linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
+import { axisOf, binsBeside, linesOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -585,4 +585,16 @@ test("what is asked of one moment has it in its range: the place's own, or the d
 test("a screen that the navigation does not list is within one that it lists", () => {
   const listed = SCREENS.filter((one) => one.isListed).map((one) => one.name);
   for (const one of SCREENS) assert.equal(one.isListed || listed.includes(one.within), true, one.name);
+});
+
+test("the last time of a chart that has views is not complete until what is counted is beyond it", () => {
+  const point = (/** @type {number} */ minute, /** @type {number} */ n) => ({ from_ms: minute * 60_000, to_ms: (minute + 1) * 60_000, n, metrics: {} });
+  const points = [point(0, 5), point(1, 1), point(2, 0)];
+  assert.equal(unfinishedFrom({ points, about: { as_of_ms: 90_000 } }), 60_000);
+  assert.equal(unfinishedFrom({ points, about: { as_of_ms: 120_000 } }), null);
+  assert.equal(unfinishedFrom({ points, about: { as_of_ms: null } }), null);
+  assert.equal(unfinishedFrom({ points: [point(0, 0)], about: { as_of_ms: 1 } }), null);
+  // Of a breakdown: the last of any of its lines.
+  const groups = [{ points: [point(0, 5), point(1, 0)] }, { points: [point(0, 0), point(1, 2)] }];
+  assert.equal(unfinishedFrom({ points: [], groups, about: { as_of_ms: 61_000 } }), 60_000);
 });

@@ -95,6 +95,9 @@ function Legend({ lines, unit, at, hasCounts }) {
   </ul>`;
 }
 
+/** Charts below this height have their figures beside the axis closer together, px. */
+const LOW = 180;
+
 /** The places of values between two gaps. @param {(number | null)[]} values */
 const alone = (values) => values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
 
@@ -115,7 +118,8 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, across }
     scales: { x: { range: () => across.current ?? [null, null] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top) > 0 ? Math.max(high ?? 0, top) * 1.08 : 1] } },
     axes: [
       { ...axis, space: 74, values: (_, ticks, __, ___, step) => ticks.map((tick, at) => tickText(tick * 1_000, tz, step, at === 0)) },
-      { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => axisText(unit, tick)) },
+      // Also a low chart has a scale: more than its zero.
+      { ...axis, size: 78, space: height < LOW ? 16 : 30, values: (_, ticks) => ticks.map((tick) => axisText(unit, tick)) },
     ],
     series: [
       {},
