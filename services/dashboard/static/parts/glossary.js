@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { inWords } from "../core/words/formulas.js";
-import { termOf } from "../core/words/glossary_lookup.js";
+import { notesOf, termOf } from "../core/words/glossary_lookup.js";
 import { html } from "./html.js";
 import { useOutside } from "./menu.js";
 import { capital, metricOf } from "./data/known.js";
@@ -65,8 +65,7 @@ export function Meaning({ title, term, formula = "" }) {
     <button type="button" class="what" aria-expanded=${isOpen.value} aria-label=${`What ${title} means`} onClick=${toggle}>?</button>
     ${isOpen.value && html`<span class="meaning" role="note" style=${place.value}>
       <span><b>Formula</b> ${words}</span>${words !== given && html`<span class="note"><b>In the API's fields</b> ${given}</span>`}
-      ${found && html`<span><b>Source</b> ${found.source}</span><span><b>Clients</b> ${found.clients}</span>
-        <span><b>Beside Mux</b> ${found.mux}</span><span><b>Beside CTA</b> ${found.cta}</span>`}
+      ${found && notesOf(found).map(([title, text]) => html`<span key=${title}><b>${title}</b> ${text}</span>`)}
     </span>`}
   </span>`;
 }

@@ -13,7 +13,7 @@ import { ageText, axisText, changeText, valueText } from "../../../../services/d
 import { openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
-import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
+import { notesOf, termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
@@ -597,4 +597,9 @@ test("the last time of a chart that has views is not complete until what is coun
   // Of a breakdown: the last of any of its lines.
   const groups = [{ points: [point(0, 5), point(1, 0)] }, { points: [point(0, 0), point(1, 2)] }];
   assert.equal(unfinishedFrom({ points: [], groups, about: { as_of_ms: 61_000 } }), 60_000);
+});
+
+test("what is said of a metric leaves out what nobody else has", () => {
+  assert.deepEqual(notesOf({ source: "own", clients: "all", mux: "–", cta: "–" }), [["Defined by", "Playhead"], ["Clients that report it", "all"]]);
+  assert.deepEqual(notesOf({ source: "Mux, views", clients: "all", mux: "same", cta: "– (neither has a viewer)" }).slice(2), [["Compared with Mux Data", "same"], ["Compared with CTA", "neither has a viewer"]]);
 });

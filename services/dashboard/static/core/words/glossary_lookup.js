@@ -16,3 +16,23 @@ export function termOf(title) {
   }
   return null;
 }
+
+/** What the table has where there is nothing to say. */
+const NOTHING = "–";
+
+/**
+ * What is said of a metric beside its formula, each under its name. What nobody else has is not said.
+ * @param {{source: string, clients: string, mux: string, cta: string}} found
+ * @returns {[string, string][]}
+ */
+export function notesOf({ source, clients, mux, cta }) {
+  /** @type {[string, string][]} */
+  const all = [
+    ["Defined by", source.replace(/^own\b/, "Playhead")],
+    ["Clients that report it", clients],
+    ["Compared with Mux Data", mux],
+    ["Compared with CTA", cta],
+  ];
+  // "– (why there is none)" keeps its reason.
+  return all.filter(([, text]) => text !== NOTHING).map(([title, text]) => [title, text.replace(/^– \((.*)\)$/, "$1")]);
+}
