@@ -186,6 +186,8 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     # By 5 s: a mean by minute would hide the worst of a short incident.
     expect(page.locator("#course .plot").first).to_have_attribute("aria-label", re.compile("by 5 s"))
     expect(page.locator("#suspects li").first).to_contain_text("CDN fastly: 97.0% of the excess, 50.0% of viewers")
+    new_errors = page.locator("#found").get_by_role("link", name="Errors since then").first
+    expect(new_errors).to_have_attribute("href", re.compile(f"^/errors.*since={incident.opened_ms}"))
     expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
     begin, end = seen.range("/v1/overall")
     assert begin <= incident.opened_ms < end

@@ -60,3 +60,14 @@ def test_what_is_new_and_what_rose_comes_first_by_the_heads_and_in_a_link(seen: 
     # Held against nothing there is no change: the list is by views again.
     page.locator("#compare").select_option("")
     expect(sorted_by).to_contain_text("Views", timeout=SOON_MS)
+
+
+def test_what_is_new_since_an_hour_is_one_click_away(seen: Seen) -> None:
+    seen.open("errors?customer=acme&range=24h")
+    page = seen.page
+    page.get_by_role("button", name="1 h ago").click(timeout=SOON_MS)
+    expect(page.locator("#errors thead")).to_contain_text("Since", timeout=SOON_MS)
+    expect(page.locator("#since")).not_to_have_value("")
+    assert seen.asked["/v1/errors"]["since"] == [page.locator("#since").input_value()]
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("button", name="1 h ago")).to_be_visible()

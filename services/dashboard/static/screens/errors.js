@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
-import { COMPARED, localText, momentText, msOf, rangeText } from "../core/place/ranges.js";
+import { COMPARED, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
@@ -34,7 +34,8 @@ export default function Errors() {
       <label class="pick">New since
         <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
-      <span class="note">the moment of a release, for example; within the range</span>
+      ${since ? "" : momentsAgo(place.value, Date.now()).map(([title, moment]) => html`<button type="button" key=${title} onClick=${() => go({ more: { since: moment } })}>${title}</button>`)}
+      <span class="note">such as the moment of a release; it lies within the range</span>
       ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<label class="pick">Compare
         <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}><option value="">with nothing</option><option value="previous">${COMPARED.previous.title}</option></select></label>`}
     </div>

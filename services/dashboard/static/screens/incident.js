@@ -144,7 +144,8 @@ function Around({ incident, slice }) {
   // What was rejected is no view.
   if (metricOf(incident.event.metric).dimensions) return html`<${Link} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
   const to = { screen: "explore", customer: incident.customer, range: "", from: String(from_ms), to: String(to_ms), filters: filtersOf(slice), more: { metrics: viewMetricOf(incident.event.metric) } };
-  return html`<${Link} to=${to}>Explore its views<//>`;
+  const errors = { ...to, screen: "errors", more: { since: String(incident.opened_ms) } };
+  return html`<${Link} to=${to}>Explore its views<//> · <${Link} to=${errors}>Errors since then<//>`;
 }
 
 /** @param {{story: any}} props */

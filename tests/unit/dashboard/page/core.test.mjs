@@ -21,7 +21,7 @@ import { collectorOf, linesFor } from "../../../../services/dashboard/static/cor
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
-import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, momentsAgo, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
@@ -602,4 +602,12 @@ test("the last time of a chart that has views is not complete until what is coun
 test("what is said of a metric leaves out what nobody else has", () => {
   assert.deepEqual(notesOf({ source: "own", clients: "all", mux: "–", cta: "–" }), [["Defined by", "Playhead"], ["Clients that report it", "all"]]);
   assert.deepEqual(notesOf({ source: "Mux, views", clients: "all", mux: "same", cta: "– (neither has a viewer)" }).slice(2), [["Compared with Mux Data", "same"], ["Compared with CTA", "neither has a viewer"]]);
+});
+
+test("moments that a click chooses lie within the range, by its clocks", () => {
+  const now_ms = Date.UTC(2026, 10, 24, 20, 13, 30);
+  const of = (/** @type {string} */ search) => momentsAgo(placeOf("/errors", search, "Europe/Berlin"), now_ms);
+  assert.deepEqual(of("?range=1h"), [["15 min ago", "2026-11-24T20:58"]]);
+  assert.deepEqual(of("?range=7d").map(([title]) => title), ["15 min ago", "1 h ago", "6 h ago", "24 h ago"]);
+  assert.deepEqual(of("?from=2026-11-01&to=2026-11-02"), []);
 });

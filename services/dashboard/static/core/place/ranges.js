@@ -46,6 +46,21 @@ export function rangeWith(place, at_ms, now_ms) {
   return { range: "", from: String(begin), to: String(Math.max(end, begin + MINUTE_MS)) };
 }
 
+/** How long ago a moment may be that is chosen by a click, in ms, by what the click says. */
+const AGO = { "15 min ago": 15 * MINUTE_MS, "1 h ago": HOUR_MS, "6 h ago": 6 * HOUR_MS, "24 h ago": DAY_MS };
+
+/**
+ * Moments before now that lie within a place's range, as its clocks show them, by how long ago they are.
+ * @param {{range: string, from: string, to: string, tz: string}} place
+ * @param {number} now_ms
+ * @returns {[string, string][]}
+ */
+export function momentsAgo(place, now_ms) {
+  const found = resolved(place, now_ms);
+  const all = Object.entries(AGO).map(([title, ms]) => /** @type {[string, number]} */ ([title, Math.floor((now_ms - ms) / MINUTE_MS) * MINUTE_MS]));
+  return all.filter(([, at_ms]) => found && found.from_ms < at_ms && at_ms < found.to_ms).map(([title, at_ms]) => [title, localText(at_ms, place.tz)]);
+}
+
 /**
  * A stretch that was marked, widened to whole minutes: nothing is counted by less.
  * @param {number} from_ms
