@@ -20,6 +20,8 @@ from services.dashboard.page.routes import STATIC
 _MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64"}
 #: What browsers of 2022 know, as the page's own code needs it.
 _TARGET: Final = "es2022"
+#: Packages that no figure waits for: each is a file of its own, which comes beside the others.
+_APART: Final = ("uplot",)
 
 
 def bundler() -> Path | None:
@@ -33,15 +35,23 @@ def make(program: Path, static: Path = STATIC) -> None:
     """Makes the bundle of the page in `static`, in place of an older one. Raises `CalledProcessError`; the program has said why."""
     packages = bundle.packages((static / "index.html").read_text(encoding="utf-8"))
     made = static / f"{bundle.FOLDER}.new"
-    command = [
-        *(str(program), bundle.ENTRY, "--bundle", "--format=esm", "--minify", f"--target={_TARGET}"),
-        # The map has the sources, by which the dashboard knows whose bundle it is.
-        *("--sourcemap=linked", "--log-level=warning", f"--banner:js={_notice(packages)}"),
-        f"--outfile={made.name}/{Path(bundle.PATH).name}",
-        *(f"--alias:{name}=./{path}" for name, path in packages.items()),
+    common = ["--bundle", "--format=esm", "--minify", f"--target={_TARGET}", "--log-level=warning"]
+    # A map has the sources, by which the dashboard knows whose bundle it is.
+    common += [
+        "--sourcemap=linked",
+        f"--banner:js={_notice(packages)}",
+        "--external:/static/*",
+        f"--outdir={made.name}",
     ]
+    apart = [path for name, path in packages.items() if name in _APART]
+    places = {
+        name: f"/static/{bundle.FOLDER}/{Path(path).name}" if path in apart else f"./{path}"
+        for name, path in packages.items()
+    }
+    page = [f"{Path(bundle.PATH).stem}={bundle.ENTRY}", *(f"--alias:{name}={place}" for name, place in places.items())]
     try:
-        subprocess.run(command, cwd=static, check=True)
+        for entries in (page, *([apart] if apart else [])):
+            subprocess.run([str(program), *entries, *common], cwd=static, check=True)
         shutil.rmtree(static / bundle.FOLDER, ignore_errors=True)
         made.rename(static / bundle.FOLDER)
     finally:

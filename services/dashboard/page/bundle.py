@@ -1,4 +1,5 @@
 """The modules of all screens as one file, which `make setup` makes: a first load asks for one file instead of some fifty.
+The library of charts is a file beside it, which no figure waits for.
 
 A bundle has the texts of its modules in its source map. It is served only if they are those of the page's files, so nobody sees
 an old page. Otherwise the modules are served one by one.
@@ -7,7 +8,7 @@ an old page. Otherwise the modules are served one by one.
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 FOLDER: Final = "bundle"
@@ -30,19 +31,14 @@ def packages(document: str) -> dict[str, str]:
 
 def is_of(texts: Mapping[str, str]) -> bool:
     """Whether there is a bundle of these files. `texts` are the page's files by their path, the bundle and its map among them."""
-    if PATH not in texts or MAP not in texts:
-        return False
-    known = json.loads(texts[MAP])
-    return all(texts.get(_path(source)) == text for source, text in _sources(known))
+    maps = [json.loads(text) for path, text in texts.items() if path.startswith(f"{FOLDER}/") and path.endswith(".map")]
+    sources = [one for known in maps for one in zip(known["sources"], known["sourcesContent"], strict=True)]
+    return {PATH, MAP} <= texts.keys() and all(texts.get(_path(source)) == text for source, text in sources)
 
 
 def of_bundle(document: str) -> str:
     """`document` with the bundle in place of its entry module. It needs no import map then."""
     return IMPORT_MAP.sub("", document).replace(f'src="/static/{ENTRY}"', f'src="/static/{PATH}"')
-
-
-def _sources(known: Mapping[str, list[str]]) -> Iterable[tuple[str, str]]:
-    return zip(known["sources"], known["sourcesContent"], strict=True)
 
 
 def _path(source: str) -> str:

@@ -73,7 +73,7 @@ def test_a_figure_waits_for_no_chart_and_keys_read_one_that_is_not_drawn_yet(see
         held.append(route)
 
     page = seen.page
-    page.route("**/vendor/uPlot.esm.js", hold)
+    page.route("**/uPlot.esm.js", hold)
     seen.open("explore?range=7d")
     expect(page.locator("#overall .value")).to_contain_text("%", timeout=SOON_MS)
     page.locator(".plot").focus()
@@ -106,7 +106,7 @@ def test_a_single_point_is_drawn_within_the_range_that_was_asked_for(seen: Seen,
 
 
 def test_a_chart_that_cannot_be_drawn_says_so_beside_its_figures(seen: Seen) -> None:
-    seen.page.route("**/vendor/uPlot.esm.js", lambda route: route.abort())
+    seen.page.route("**/uPlot.esm.js", lambda route: route.abort())
     seen.open("explore?range=7d")
     expect(seen.page.locator(".chart .notice")).to_contain_text("The chart cannot be drawn", timeout=SOON_MS)
     expect(seen.page.locator("#overall .value")).to_contain_text("%", timeout=SOON_MS)
