@@ -7,6 +7,7 @@ from typing import Final
 
 from deploy.demo.applications.part import Part
 from deploy.demo.shortened import FINISH_MS, triggers
+from deploy.local import short_spark
 from deploy.local.paths import RRWEB, SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
@@ -164,6 +165,7 @@ class DemoServices:
                 "FINALIZER_JARS_DIR": str(SPARK_JARS),
                 **triggers(),
                 "FINALIZER_DRIVER_MEMORY": "1g",
+                **short_spark.environment(),
                 "FINALIZER_OBJECTS": str(self._folder / "objects"),
                 "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),
                 "FINALIZER_ADMIN_HOST": _HOST,

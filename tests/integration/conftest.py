@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+from deploy.local import short_spark
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from services.finalizer.warehouse import session as finalizer_session
@@ -19,7 +20,6 @@ from services.finalizer.warehouse import tables
 from shared import topics
 from shared.settings import Settings
 from shared.topics import Topic
-from tests.integration.finalizer.finalizing import spark_environment
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
 from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
@@ -95,7 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The finalizer's own Spark session, one for all tests: starting a JVM costs more than most of them."""
     settings = finalizer_settings(tmp_path_factory.mktemp("spark"), "postgresql://nobody@127.0.0.1/none", cores="2")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in spark_environment().items():
+        for name, value in short_spark.environment().items():
             patch.setenv(name, value)
         session = finalizer_session.start(settings)
     session.sparkContext.setLogLevel("OFF")
@@ -108,7 +108,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
     """A JVM for the Spark of finalizer processes, one after the other."""
-    jvm = WarmJvm(tmp_path_factory.mktemp("jvm"), spark_environment())
+    jvm = WarmJvm(tmp_path_factory.mktemp("jvm"), short_spark.environment())
     yield jvm
     jvm.end()
 

@@ -22,7 +22,6 @@ from deploy.local.paths import ROOT
 from deploy.local.process import wait_until
 from shared.topics import PROFILES, VIEWS
 from tests.documents import Block, run_by
-from tests.integration.finalizer.finalizing import spark_environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -186,14 +185,11 @@ def _command(tmp_path: Path, *more: str, module: str = "deploy.demo") -> list[st
 
 @contextmanager
 def _demo(tmp_path: Path, *more: str, module: str = "deploy.demo") -> Iterator[subprocess.Popen[bytes]]:
-    # Its finalizer would else take twice the CPU time to start.
-    environment = {**os.environ, **spark_environment()}
     with (
         (tmp_path / "output").open("wb") as output,
         subprocess.Popen(
             _command(tmp_path, *more, module=module),
             cwd=ROOT,
-            env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
         ) as demo,

@@ -15,7 +15,7 @@ import psycopg
 from confluent_kafka import Producer
 from deltalake import DeltaTable, QueryBuilder
 
-from deploy.local import class_archives
+from deploy.local import short_spark
 from deploy.local.paths import SPARK_JARS
 from deploy.local.ports import free_port
 from deploy.local.process import Child, wait_until
@@ -34,26 +34,6 @@ RUN_SECONDS_MAX = 400.0
 _PRODUCER_SECONDS_MAX = 120.0
 #: `source` is always there.
 ROLLUP_BY = "source,country+device"
-
-
-def spark_environment() -> dict[str, str]:
-    """What makes a short-lived Spark cheap, as environment variables.
-
-    Most of a short run is starting, for which the first compiler is enough. Its code cache holds 48 MB by default, less than
-    Spark fills: methods would be dropped and compiled again. Jars on the class path are in the archive of classes. Young objects
-    have half the heap from the start: they are collected half as often, and few are left to copy then.
-    """
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
-    return {
-        "JAVA_TOOL_OPTIONS": " ".join([*options, *class_archives.options(class_archives.SPARK)]),
-        # For drivers alone: the JVM that makes up their command has a smaller heap.
-        "SPARK_SUBMIT_OPTS": "-Xms768m -Xmn384m",
-        SPARK_CLASS_PATH: ":".join(map(str, sorted(SPARK_JARS.glob("*.jar")))),
-    }
-
-
-#: Spark puts what this names on the class path of its JVMs.
-SPARK_CLASS_PATH = "SPARK_DIST_CLASSPATH"
 
 
 def a_view(name: str, *, customer: str = "acme", revision: int = 1, hour: int = 0, **fields: Any) -> View:
@@ -165,7 +145,7 @@ class Installation:
         """What a finalizer process is given."""
         return {
             **os.environ,
-            **spark_environment(),
+            **short_spark.environment(),
             "PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap,
             "FINALIZER_WAREHOUSE_DIR": str(self.folder / "warehouse"),
             "FINALIZER_CHECKPOINT_DIR": str(self.folder / "checkpoint"),

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pyspark
 import pytest
 
+from deploy.local import short_spark
 from deploy.local.broker import Broker
 from deploy.local.paths import SPARK_JARS
 from deploy.local.ports import free_port
@@ -21,7 +22,6 @@ from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.expecting import expect_raw, expect_truth
 from tests.integration.finalizer.finalizing import (
     RUN_SECONDS_MAX,
-    SPARK_CLASS_PATH,
     START_SECONDS_MAX,
     Installation,
     Topic,
@@ -126,7 +126,7 @@ def test_it_runs_unchanged_on_a_cluster_with_the_views_from_another_kafka(
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
     }
     # The jars come with the job alone, as on a cluster that has none of them.
-    del environment[SPARK_CLASS_PATH]
+    del environment[short_spark.CLASS_PATH]
     url = f"spark://127.0.0.1:{free_port()}"
     port = url.rpartition(":")[2]
 

@@ -10,11 +10,12 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 
+from deploy.local import short_spark
 from deploy.local.paths import ROOT, S3_JARS, SPARK_JARS
 from deploy.local.postgres import Postgres
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.expecting import expect_raw, expect_truth
-from tests.integration.finalizer.finalizing import SPARK_CLASS_PATH, Installation, RawRecord, Topic, a_view, newest
+from tests.integration.finalizer.finalizing import Installation, RawRecord, Topic, a_view, newest
 from tests.integration.finalizer.object_server import BUCKET, ObjectServer, object_server
 from tests.integration.parts.brokers import broker_with_topics
 
@@ -52,7 +53,7 @@ def in_objects(folder: Path, bootstrap: str, dsn: str, server: ObjectServer) -> 
     environ = {
         **server.environ,
         "SPARK_CONF_DIR": str(folder / "spark"),
-        SPARK_CLASS_PATH: os.pathsep.join(map(str, sources)),
+        short_spark.CLASS_PATH: os.pathsep.join(map(str, sources)),
         "FINALIZER_JARS_DIR": str(jars),
         "FINALIZER_WAREHOUSE_DIR": f"s3a://{BUCKET}/warehouse",
         "FINALIZER_CHECKPOINT_DIR": f"s3a://{BUCKET}/checkpoint",

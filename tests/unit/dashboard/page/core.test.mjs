@@ -539,6 +539,18 @@ test("a link that is copied shows the same range an hour later, and Now the pres
   assert.deepEqual([lasting(own, now_ms), lasting(present, now_ms)], [own, present]);
 });
 
+test("numbers are written as browsers write them in English", () => {
+  const written = (/** @type {number} */ decimals) => new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  const [whole, tenth, two] = [0, 1, 2].map(written);
+  for (let power = -3; power < 9; power += 0.01) {
+    const value = 10 ** power;
+    assert.equal(valueText("count", value), whole.format(value));
+    assert.equal(valueText("score", -value), tenth.format(-value));
+    assert.equal(valueText("per_minute", value), `${two.format(value)}/min`);
+  }
+  assert.deepEqual([0, 0.5, 999.5, 1_000, 1_234_567].map((value) => valueText("count", value)), ["0", "1", "1,000", "1,000", "1,234,567"]);
+});
+
 test("what is drawn is what is exported", () => {
   const drawn = { metric: "startup_ms_p50", as: "line", by: "", second: "", compare: "week", table: tableOf({ sort: "views", order: "ascending", views_min: "5" }, { name: "startup_ms_p50", kind: "percentile" }) };
   const of = (/** @type {object} */ change) => {
