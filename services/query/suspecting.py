@@ -24,7 +24,7 @@ from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
 from shared.statistics.suspects.search import NEAR_MAX, searched
-from shared.statistics.suspects.suspect import Searched, confirmed
+from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 #: Ranges whose rows are kept.
@@ -86,7 +86,6 @@ class Suspecting:
             # What all views do not confirm takes no other's place.
             limit = SUSPECTS_MAX if is_confirmed else question.limit
             found = await until_over(_searched, question, limit, *samples)
-            found = found if is_confirmed else Searched(found.found, [])
             outcome = await self._judged(question, samples, found, is_confirmed=is_confirmed)
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
@@ -96,18 +95,21 @@ class Suspecting:
     ) -> answers.Outcome:
         """What was found, with the figures of all views; of a sample's counts only what they confirm."""
         while True:
-            rows = await self._figures_of_both(question, samples, found)
+            rows, together = await self._figures_of_both(question, samples, found)
             said = answers.said_of(question, found, rows)
-            places = confirmed(found, said) if is_confirmed else [*range(len(found.found))]
-            # Each time there are fewer.
+            places = confirmed(found, said, together) if is_confirmed else [*range(len(found.found))]
+            # Each time more is denied.
             again = found.to_be_counted_again(places)
             if again is None:
-                return answers.Outcome(found, rows, said, places[: question.limit])
+                most = min(POSSIBLE_MAX, max(0, question.limit - len(places)))
+                near = possible(found, said, places, together, most)
+                return answers.Outcome(found, rows, said, places[: question.limit], near)
             found = again
 
     async def _figures_of_both(
         self, question: SuspectsQuestion, samples: list[Sample], found: Searched
-    ) -> answers.Rows:
+    ) -> tuple[answers.Rows, list[int]]:
+        """The figures now and usually, and of each cohort the bits of those with which it has views in common now."""
         marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
         tables = await both(
             *(
@@ -115,8 +117,9 @@ class Suspecting:
                 for side, sample in zip(question.sides, samples, strict=True)
             )
         )
-        now, usual = (statements.figures_by_cohort(table.to_pylist(), left_out) for table in tables)
-        return now, usual
+        now, usual = (table.to_pylist() for table in tables)
+        figures = [statements.figures_by_cohort(side, left_out) for side in (now, usual)]
+        return (figures[0], figures[1]), statements.together(now, left_out)
 
     async def _sample(self, measured: Measured, question: Question, read: Read, whole: Views | None = None) -> Sample:
         """The views of a range that are searched; `whole` has all of them, if they were looked at before."""

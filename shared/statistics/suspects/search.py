@@ -34,9 +34,9 @@ _KEPT: Final = 3
 _KEPT_OF_PAIR: Final = 10
 #: What each condition of a description costs besides the choice of its value, nats.
 CONDITION_COST: Final = 1.0
-#: What is above this is near the line, and how many such cohorts are looked at in all views.
-NEAR: Final = -5.0
-NEAR_MAX: Final = 8
+#: What is above this in a sample may be above the line, or near it, in all views; how many such cohorts are looked at there.
+COUNTED: Final = -10.0
+NEAR_MAX: Final = 12
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
 
@@ -77,11 +77,11 @@ def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
 
 
 def searched(counts: Counts, *, limit: int = 5) -> Searched:
-    """As `suspects`, and what is near the line when those are left out."""
+    """As `suspects`, and what may be near the line when those are left out."""
     search = _Search(counts)
     found: list[Suspect] = []
     while len(found) < limit:
-        candidates = [one for one in search.candidates() if one.beyond > NEAR]
+        candidates = [one for one in search.candidates() if one.beyond > COUNTED]
         above = [one for one in candidates if one.beyond > LINE]
         if not above:
             return Searched(found, [search.named(one) for one in _first_of_same(candidates)[:NEAR_MAX]])
@@ -179,6 +179,7 @@ class _Search:
             one.excess * event,
             one.factor,
             one.beyond,
+            one.score,
             Basis(one.prior_rate, self._apart, one.cost, event, self._mix_of(rows), self._mix),
         )
 

@@ -1,7 +1,7 @@
 """A cohort that explains a change, and its confirmation by the counts of all views where a sample was searched. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -11,6 +11,10 @@ from shared.statistics.suspects.likelihood import Apart, Quad, evidence
 
 #: By how much the evidence must be beyond natural change and the cost of the description, nats.
 LINE: Final = 3.0
+#: What is above this, and not above the line, is possible.
+NEAR: Final = -5.0
+#: So many possible cohorts are named.
+POSSIBLE_MAX: Final = 3
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Suspect:
     factor: float
     #: By how much its evidence is beyond chance, natural change and the costs of its description, nats.
     surprise: float
+    #: By what it is ranked, nats.
+    score: float
     basis: Basis
 
 
@@ -53,20 +59,30 @@ class Searched:
 
     found: list[Suspect]
     near: list[Suspect]
+    #: What was found in a sample, and is no suspect by all views.
+    denied: list[Suspect] = field(default_factory=list)
 
     @property
     def listed(self) -> list[Suspect]:
-        """The suspects, then those near the line."""
-        return [*self.found, *self.near]
+        """The suspects, then those near the line, then what is none."""
+        return [*self.found, *self.near, *self.denied]
 
     def to_be_counted_again(self, places: Sequence[int]) -> "Searched | None":
-        """What is listed at these places, where something that was found is not among them; else None.
+        """The same with what is listed at these places as found, where something that was found is not among them; else None.
 
-        Its views are no longer left out of those after it, so their counts are others.
+        Its views are no longer left out of those after it, so their counts are others. It is never found again: each time more
+        is denied.
         """
-        if {*range(len(self.found))} <= {*places}:
+        listed, found = self.listed, range(len(self.found))
+        denied = [place for place in found if place not in places]
+        if not denied:
             return None
-        return Searched([self.listed[place] for place in places], [])
+        near = [place for place in range(len(self.found), len(self.found) + len(self.near)) if place not in places]
+        return Searched(
+            [listed[place] for place in places],
+            [listed[place] for place in near],
+            [*self.denied, *(listed[place] for place in denied)],
+        )
 
 
 @dataclass(frozen=True)
@@ -114,11 +130,39 @@ def judgements(searched: Searched, quads: Sequence[Quad], total: Quad) -> list[J
     return said
 
 
-def confirmed(searched: Searched, said: Sequence[Judged]) -> list[int]:
+def confirmed(searched: Searched, said: Sequence[Judged], together: Sequence[int]) -> list[int]:
     """Which cohorts of a sample are suspects by the counts of all views: places in `searched.listed`.
 
-    At most one of those near the line is, the best: the others may have views in common with it.
+    Of those near the line, whose views may be others' too, the best, and what has no view in common with it. `together` has of
+    each cohort that is listed the bits of those with which it has views in common.
     """
     above = [place for place, one in enumerate(said) if one.is_suspect]
-    found, near = ([one for one in above if (one < len(searched.found)) == is_found] for is_found in (True, False))
-    return [*found, *sorted(near, key=lambda place: -said[place].score)[:1]]
+    found = [place for place in above if place < len(searched.found)]
+    near = [place for place in above if 0 <= place - len(searched.found) < len(searched.near)]
+    return [*found, *_without_overlap(near, [], said, together)]
+
+
+def possible(
+    searched: Searched, said: Sequence[Judged], places: Sequence[int], together: Sequence[int], most: int = POSSIBLE_MAX
+) -> list[int]:
+    """Which cohorts are near the line but not above it, the best explanation first: places in `searched.listed`.
+
+    None has views in common with another one, or with a suspect; `places` has those. Nothing says that any of them is a cause.
+    """
+    near = [
+        place
+        for place, one in enumerate(said)
+        if place >= len(searched.found) and not one.is_suspect and one.surprise > NEAR
+    ]
+    return _without_overlap(near, places, said, together)[:most]
+
+
+def _without_overlap(
+    near: Sequence[int], before: Sequence[int], said: Sequence[Judged], together: Sequence[int]
+) -> list[int]:
+    """The best first, without what has views in common with one before it."""
+    chosen: list[int] = []
+    for place in sorted(near, key=lambda place: -said[place].score):
+        if not any(together[place] >> other & 1 for other in (*before, *chosen)):
+            chosen.append(place)
+    return chosen

@@ -74,16 +74,21 @@ class Suspects(msgspec.Struct, frozen=True):
     usual: Figure
     read: Looked
     suspects: list[Suspect]
+    #: Cohorts near the line that are no suspects, the likeliest first: chance or the usual changes may explain each of them. None
+    #: has views in common with another one, or with a suspect.
+    possible: list[Suspect]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found, the figures of all that is listed, what they say of it, and which places of the list are suspects."""
+    """What was found, the figures of all that is listed, what they say of it, and which places of the list are suspects, or
+    possible."""
 
     searched: Searched
     rows: Rows
     said: Sequence[Judged]
     places: Sequence[int]
+    possible: Sequence[int] = ()
 
 
 def filters_of(searched: Searched) -> list[Filter]:
@@ -110,7 +115,17 @@ def left_out_of(searched: Searched) -> list[int]:
 
 
 def said_of(question: SuspectsQuestion, searched: Searched, rows: Rows) -> list[Judged]:
-    """What the figures of all views say of each cohort that is listed."""
+    """What the figures of all views say of each cohort that is listed.
+
+    The search cuts the largest values of a sum, figures do not: its own judgement is carried over to all events.
+    """
+    if not question.measured.is_count:
+        return [
+            Judged(
+                one.score, one.surprise, one.excess / one.events * float(rows[0][f"events_{place}"] or 0), one.factor
+            )
+            for place, one in enumerate(searched.listed)
+        ]
     quads = [_quad(question, rows, f"_{number}") for number in range(len(searched.listed))]
     return judgements(searched, quads, _quad(question, rows, ""))
 
@@ -120,7 +135,10 @@ def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: 
     assert question.against is not None
     measured = question.measured
     selecting = filters_of(outcome.searched)
-    listed = [_suspect(question, outcome, place, selecting[place]) for place in outcome.places]
+    suspects, possible = (
+        [_suspect(question, outcome, place, selecting[place]) for place in places]
+        for places in (outcome.places, outcome.possible)
+    )
     return Suspects(
         about=about,
         baseline=Span(question.usual.range.from_ms, question.usual.range.to_ms),
@@ -133,18 +151,14 @@ def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: 
         figure=_figure(measured, outcome.rows[0], ""),
         usual=_figure(measured, outcome.rows[1], ""),
         read=read,
-        suspects=sorted(listed, key=lambda one: getattr(one, question.order_by), reverse=True),
+        suspects=sorted(suspects, key=lambda one: getattr(one, question.order_by), reverse=True),
+        possible=possible,
     )
 
 
 def _suspect(question: SuspectsQuestion, outcome: Outcome, place: int, selecting: Filter) -> Suspect:
     measured, rows, suffix = question.measured, outcome.rows, f"_{place}"
     one, said = outcome.searched.listed[place], outcome.said[place]
-    excess, factor, surprise = said.excess, said.factor, said.surprise
-    if not measured.is_count:
-        # The search cuts the largest values of a sum, figures do not: its own judgement is carried over to all events.
-        excess = one.excess / one.events * float(rows[0][f"events{suffix}"] or 0)
-        factor, surprise = one.factor, one.surprise
     return Suspect(
         conditions=[SuspectCondition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
         filter=selecting,
@@ -152,9 +166,9 @@ def _suspect(question: SuspectsQuestion, outcome: Outcome, place: int, selecting
         usual=_figure(measured, rows[1], suffix),
         rest=_rest(measured, rows[0], suffix),
         rest_usual=_rest(measured, rows[1], suffix),
-        excess=excess,
-        factor=factor,
-        surprise=surprise,
+        excess=said.excess,
+        factor=said.factor,
+        surprise=said.surprise,
     )
 
 

@@ -1,5 +1,7 @@
 """The statements of a question for suspects, over relation `views` of one of its ranges. Pure."""
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -175,3 +177,12 @@ def figures_by_cohort(rows: Sequence[Mapping[str, Any]], left_out: Sequence[int]
         own = [row for row in rows if row[MASK] >> number & 1 and not row[MASK] & others]
         found |= {f"{name}_{number}": sum(row[name] or 0 for row in own) for name in FIGURES[1:]}
     return found | {name: sum(row[name] or 0 for row in rows) for name in FIGURES[1:]}
+
+
+def together(rows: Sequence[Mapping[str, Any]], left_out: Sequence[int]) -> list[int]:
+    """Of each cohort the bits of those with which it has views of `figures` in common, as they are there with `left_out`."""
+    found = []
+    for number, others in enumerate(left_out):
+        own = [row[MASK] for row in rows if row[MASK] >> number & 1 and not row[MASK] & others]
+        found.append(functools.reduce(operator.or_, own, 0) & ~(1 << number))
+    return found
