@@ -50,6 +50,7 @@ SUSPECTS = Suspects(
     *(_FIGURE, _FIGURE),
     Looked(8, 8),
     [SUSPECT],
+    [],
 )
 
 

@@ -28,7 +28,7 @@ const BAD_VIEWS = { one: "bad view", many: "bad views" };
 export const EXCESS_MEANS = [
   "Excess: what there is beyond the number expected of this group, had it changed as all others did.",
   "Evidence: the natural logarithm of how much likelier these figures are with a cause in this group than by chance, by the usual changes from hour to hour, or by the number of groups that were tried.",
-  "Each 2.3 more is ten times likelier. Groups of 3 or less are not listed.",
+  "Each 2.3 more is ten times likelier. Groups of 3 or less are not certain.",
 ].join(" ");
 
 /** @param {string} metric @param {number} excess - Bad views, or ms of a sum. */

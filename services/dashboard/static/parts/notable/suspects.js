@@ -1,6 +1,7 @@
 // @ts-check
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
+import { useSignal } from "@preact/signals";
 import { viewsBehind, whichBehind } from "../../core/behind.js";
 import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
@@ -36,18 +37,34 @@ export function AllSuspects({ within, isDue }) {
     ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Suspects} data=${data} suspects=${data.suspects} metric=${data.metric} within=${within} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
     ${clear && html`<p class="note" id="unsuspected">Nobody stands out beyond chance in: ${clear}.</p>`}
+    <${Possible} answers=${all.flatMap((found) => found.data ?? [])} within=${within} />
   </section>`;
 }
 
 /**
- * The suspects of an answer, in this order.
- * @param {{data: any, suspects: any[], metric: string, within: Place}} props - `metric`: what Explore draws of them; `within`: what was asked about.
+ * What is below the line, of some answers: chance may explain it, so it is closed until somebody opens it.
+ * @param {{answers: any[], metric?: string, within: Place}} props
  */
-export function Suspects({ data, suspects, metric, within }) {
+export function Possible({ answers, metric, within }) {
+  const isOpen = useSignal(false);
+  const some = answers.filter((data) => data.possible?.length);
+  const count = some.reduce((sum, { possible }) => sum + possible.length, 0);
+  return count > 0 && html`<details class="possible" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Not certain: ${count} weaker ${count === 1 ? "candidate" : "candidates"}</summary>
+    ${isOpen.value && html`<p class="note">Chance or the usual changes may explain each of these.</p>
+      ${some.map((data) => html`<${Suspects} key=${data.metric} data=${data} suspects=${data.possible} metric=${metric ?? data.metric} within=${within} word="Not certain" />`)}`}
+  </details>`;
+}
+
+/**
+ * The suspects of an answer, in this order.
+ * @param {{data: any, suspects: any[], metric: string, within: Place, word?: string}} props - `metric`: what Explore draws of them; `within`: what was asked about.
+ */
+export function Suspects({ data, suspects, metric, within, word = "Suspected" }) {
   const hasUsual = data.against === "usual";
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
+  const title = `${word} for ${data.title}`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${title}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
-      <thead><tr><th scope="col">Suspected for ${data.title} <${MetricMeaning} name=${data.metric} /></th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
+      <thead><tr><th scope="col">${title} <${MetricMeaning} name=${data.metric} /></th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
       <tbody>${suspects.map((one) => html`<${Row} key=${JSON.stringify(one.conditions)} one=${one} data=${data} metric=${metric} within=${within} />`)}</tbody>
       ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note"><span class="stays">The time before has too few views to say what is usual: each is held against all other views of the same time.</span></td></tr></tfoot>`}
     </table>

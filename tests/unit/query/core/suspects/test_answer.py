@@ -6,6 +6,7 @@ import pytest
 
 from services.query.core.answer import About, Span
 from services.query.core.suspects.answer import Looked, Outcome, Suspects, composed
+from services.query.core.suspects.statements import together
 from shared.statistics.suspects.suspect import Basis, Judged, Searched, Suspect
 from tests.unit.query.core.suspects.test_question import question
 
@@ -14,14 +15,19 @@ ABOUT = About(Span(0, 1), ["acme"], [], 1, is_exact=True, has_hot_rows=True)
 FOUND = (("sure", 10.0, 90.0), ("large", 500.0, 20.0), ("middle", 40.0, 30.0))
 
 
-def answered(**given: str) -> Suspects:
+def answered(*possible: int, **given: str) -> Suspects:
+    """The last of `FOUND` are possible, at these places."""
     basis = cast(Basis, None)
-    found = [Suspect((("cdn", cdn),), 20, 100, 5, 100, excess, 2.0, surprise, basis) for cdn, excess, surprise in FOUND]
+    found = [
+        Suspect((("cdn", cdn),), 20, 100, 5, 100, excess, 2.0, surprise, surprise, basis)
+        for cdn, excess, surprise in FOUND
+    ]
     said = [Judged(surprise, surprise, excess, 2.0) for _, excess, surprise in FOUND]
     of_all = {"events": 90, "exposure": 900, "views": 900}
     of_cohorts = {f"{name}_{place}": value // 10 for place in range(len(FOUND)) for name, value in of_all.items()}
     row: dict[str, Any] = of_all | of_cohorts
-    outcome = Outcome(Searched(found, []), (row, row), said, [*range(len(FOUND))])
+    certain = [place for place in range(len(FOUND)) if place not in possible]
+    outcome = Outcome(Searched(found[: len(certain)], found[len(certain) :]), (row, row), said, certain, possible)
     return composed(question(against="usual", **given), outcome, Looked(900, 900), ABOUT)
 
 
@@ -38,3 +44,17 @@ def test_suspects_are_ranked_by_what_was_asked_for(given: dict[str, str], ranked
 
     assert [one.conditions[0].value for one in found] == ranked
     assert {(one.conditions[0].value, one.excess, one.surprise) for one in found} == set(FOUND)
+
+
+def test_what_is_possible_is_listed_apart_the_likeliest_first() -> None:
+    found = answered(2, 1)
+
+    assert [one.conditions[0].value for one in found.suspects] == ["sure"]
+    assert [one.conditions[0].value for one in found.possible] == ["middle", "large"]
+
+
+def test_cohorts_have_views_in_common_where_a_row_is_of_both_and_is_not_left_out() -> None:
+    # Cohort 0 was found: no other one has its views. Of the others 1 and 2 meet, 3 is by itself.
+    rows = [{"mask": mask} for mask in (0b0001, 0b0011, 0b1001, 0b0110, 0b1000)]
+
+    assert together(rows, [0, 1, 1, 1]) == [0b1010, 0b0100, 0b0010, 0]
