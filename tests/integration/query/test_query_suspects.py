@@ -12,6 +12,7 @@ from msgspec import structs, to_builtins
 
 from deploy.local.postgres import Postgres as Server
 from services.query import thresholds
+from services.query.core.answer import Figure
 from services.query.core.customers import EVERY_CUSTOMER, Customers
 from services.query.core.question import Asked, parsed
 from services.query.core.question import understood as understood_question
@@ -20,7 +21,7 @@ from services.query.core.suspects.question import SUSPECTS_MAX
 from services.query.memory import Loaded, Memory
 from services.query.suspecting import Suspecting, _searched
 from shared.schemas.view import View
-from shared.statistics.suspects.suspect import LINE
+from shared.statistics.suspects.suspect import LINE, NEAR, POSSIBLE_MAX
 from tests.integration.query.querying import Installation, installed
 from tests.integration.query.suspected_views import (
     FROM_MS,
@@ -63,6 +64,18 @@ def rounded(found: Suspects) -> Any:
         return f"{one:.9g}" if isinstance(one, float) else one
 
     return of(to_builtins(found))
+
+
+async def figures(installation: Installation, filter_: dict[str, Any]) -> tuple[Figure, Figure]:
+    """The share of failures now and usually, by the path of all figures."""
+    async with installation.answering() as answering:
+        found = []
+        for from_ms, to_ms in ((FROM_MS, FROM_MS + HOUR_MS), (FROM_MS - DAY_MS, FROM_MS)):
+            given = {"metrics": "playback_failure_fraction", "filter": json.dumps(filter_)}
+            asked_overall = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
+            answer = await answering.answer(understood_question(asked_overall, lambda _: Customers(), FROM_MS))
+            found.append(answer.metrics["playback_failure_fraction"])  # type: ignore[union-attr]
+        return found[0], found[1]
 
 
 def counted_loads(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> list[pa.Table]:
@@ -110,21 +123,8 @@ async def test_figures_are_those_of_the_other_paths_under_the_suspects_filter(in
     (suspect,) = (await suspected(installation)).suspects
     condition = {"and": [{"dimension": name, "in": [value]} for name, value in WORSE.items()]}
 
-    async with installation.answering() as answering:
-
-        async def overall(filter_: dict[str, Any], from_ms: int, to_ms: int) -> tuple[float | int | None, int]:
-            given = {"metrics": "playback_failure_fraction", "filter": json.dumps(filter_)}
-            found = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
-            answer = await answering.answer(understood_question(found, lambda _: Customers(), FROM_MS))
-            figure = answer.metrics["playback_failure_fraction"]  # type: ignore[union-attr]
-            return figure.value, figure.n
-
-        for filter_, now, usual in (
-            (condition, suspect.figure, suspect.usual),
-            ({"not": condition}, suspect.rest, suspect.rest_usual),
-        ):
-            assert (now.value, now.n) == await overall(filter_, FROM_MS, FROM_MS + HOUR_MS)
-            assert (usual.value, usual.n) == await overall(filter_, FROM_MS - DAY_MS, FROM_MS)
+    assert (suspect.figure, suspect.usual) == await figures(installation, condition)
+    assert (suspect.rest, suspect.rest_usual) == await figures(installation, {"not": condition})
 
 
 async def test_a_sample_names_the_same_cohort_and_all_views_give_its_figures(installation: Installation) -> None:
@@ -273,6 +273,52 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
     assert found.read.sampled < found.read.views
     expected = {name: str(value) for name, value in INCIDENT.items()}
     assert [named(one) for one in found.suspects] == ([expected] if has_incident else [])
+
+
+@pytest.fixture(scope="module")
+def weakly_worse(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """One in ten views failed, and of one cohort in the hour two: it is near the line, and not above it."""
+
+    def at(number: int) -> View:
+        made = viewed(number)
+        is_hit = number < NOW and (made.cdn, made.asn, made.player_version) == tuple(INCIDENT.values())
+        return structs.replace(made, playback_failed=number % 10 < (2 if is_hit else 1))
+
+    with installed(postgres, tmp_path_factory.mktemp("weak")) as made:
+        made.in_warehouse([at(number) for number in range(NOW + USUAL)])
+        made.settle(FROM_MS // HOUR_MS)
+        yield made
+
+
+@pytest.mark.parametrize("bad_max", [10**6, 700])
+async def test_what_is_near_the_line_is_possible_with_figures_of_all_views(
+    weakly_worse: Installation, bad_max: int
+) -> None:
+    found = await suspected(weakly_worse, bad_max=bad_max)
+    condition = {"and": [{"dimension": name, "in": [str(value)]} for name, value in INCIDENT.items()]}
+
+    assert found.suspects == []
+    assert (found.read.sampled < found.read.views) == (bad_max < 10**6)
+    (first, *others) = found.possible
+    assert named(first) == {name: str(value) for name, value in INCIDENT.items()}
+    assert all(NEAR < one.surprise <= LINE for one in found.possible)
+    assert (first.figure, first.usual) == await figures(weakly_worse, condition)
+    assert len(others) < POSSIBLE_MAX
+    for place, one in enumerate(found.possible):
+        for other in found.possible[:place]:
+            in_both = {"and": [to_builtins(one.filter), to_builtins(other.filter)]}
+            assert (await figures(weakly_worse, in_both))[0].n == 0
+
+
+async def test_possible_ones_come_after_suspects_and_have_none_of_their_views(installation: Installation) -> None:
+    found = await suspected(installation)
+
+    assert [named(one) for one in found.suspects] == [WORSE]
+    assert found.possible
+    for one in found.possible:
+        in_both = {"and": [to_builtins(one.filter), to_builtins(found.suspects[0].filter)]}
+        assert (await figures(installation, in_both))[0].n == 0
+    assert (await suspected(installation, limit="1")).possible == []
 
 
 async def test_nobody_is_suspect_under_a_filter_that_leaves_the_cohort_out(installation: Installation) -> None:
