@@ -76,12 +76,12 @@ def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
     return searched(counts, limit=limit).found
 
 
-def searched(counts: Counts, *, limit: int = 5) -> Searched:
-    """As `suspects`, and what may be near the line when those are left out."""
+def searched(counts: Counts, *, limit: int = 5, near: float = COUNTED) -> Searched:
+    """As `suspects`, and what is below the line but above `near`, nats, when those are left out."""
     search = _Search(counts)
     found: list[Suspect] = []
     while len(found) < limit:
-        candidates = [one for one in search.candidates() if one.beyond > COUNTED]
+        candidates = [one for one in search.candidates() if one.beyond > near]
         above = [one for one in candidates if one.beyond > LINE]
         if not above:
             return Searched(found, [search.named(one) for one in _first_of_same(candidates)[:NEAR_MAX]])

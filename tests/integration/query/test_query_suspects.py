@@ -266,7 +266,7 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
                 await suspecting._sample(asked().measured, side, read)
                 for side, read in zip((asked().now, asked().usual), reading, strict=True)
             ]
-            of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, *samples).found
+            of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, NEAR, *samples).found
             found = await suspecting.suspects(asked(limit="1"))
 
     assert dict(of_sample[0].values) == {"cdn": "own"}
@@ -318,7 +318,8 @@ async def test_possible_ones_come_after_suspects_and_have_none_of_their_views(in
     for one in found.possible:
         in_both = {"and": [to_builtins(one.filter), to_builtins(found.suspects[0].filter)]}
         assert (await figures(installation, in_both))[0].n == 0
-    assert (await suspected(installation, limit="1")).possible == []
+    for bad_max in (10**6, 250):
+        assert (await suspected(installation, bad_max=bad_max, limit="1")).possible == []
 
 
 async def test_nobody_is_suspect_under_a_filter_that_leaves_the_cohort_out(installation: Installation) -> None:
