@@ -35,8 +35,8 @@ def ours(made: Case, counts: Counts) -> Named:
     """The answer of `/v1/suspects`: those of a sample are confirmed by all views, suspects are ranked by excess."""
     searched_views = counts.now.events.size + counts.usual.events.size
     is_sample = searched_views < made.now.events.size + made.usual.events.size
-    limit, near = (SUSPECTS_MAX, COUNTED) if is_sample else (LIMIT, NEAR)
-    found = searched(counts, limit=limit, near=near)
+    limit, lowest = (SUSPECTS_MAX, COUNTED) if is_sample else (LIMIT, NEAR)
+    found = searched(counts, limit=limit, near=lowest)
     while True:
         quads, total, together = counted_in_all(made, found)
         said = judgements(found, quads, total)
