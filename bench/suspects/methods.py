@@ -14,8 +14,8 @@ from bench.suspects.world import DIMENSIONS
 from services.query.core.suspects.question import SUSPECTS_MAX, AskedSuspects
 from shared.statistics.suspects.counts import Counts
 from shared.statistics.suspects.likelihood import Quad
-from shared.statistics.suspects.search import COUNTED, searched
-from shared.statistics.suspects.suspect import NEAR, POSSIBLE_MAX, Searched, Suspect, confirmed, judgements, possible
+from shared.statistics.suspects.search import searched
+from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, Suspect, confirmed, judgements, possible
 
 #: As many as the service names, where a question does not say.
 LIMIT: Final = AskedSuspects(metric="").limit
@@ -35,8 +35,7 @@ def ours(made: Case, counts: Counts) -> Named:
     """The answer of `/v1/suspects`: those of a sample are confirmed by all views, suspects are ranked by excess."""
     searched_views = counts.now.events.size + counts.usual.events.size
     is_sample = searched_views < made.now.events.size + made.usual.events.size
-    limit, lowest = (SUSPECTS_MAX, COUNTED) if is_sample else (LIMIT, NEAR)
-    found = searched(counts, limit=limit, near=lowest)
+    found = searched(counts, limit=SUSPECTS_MAX if is_sample else LIMIT)
     while True:
         quads, total, together = counted_in_all(made, found)
         said = judgements(found, quads, total)

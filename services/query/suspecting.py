@@ -23,8 +23,8 @@ from services.query.rim.threads import both, until_over
 from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
-from shared.statistics.suspects.search import COUNTED, NEAR_MAX, searched
-from shared.statistics.suspects.suspect import NEAR, POSSIBLE_MAX, Searched, confirmed, possible
+from shared.statistics.suspects.search import NEAR_MAX, searched
+from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 #: Ranges whose rows are kept.
@@ -84,8 +84,8 @@ class Suspecting:
             # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
             is_confirmed = question.measured.is_count and not all(sample.is_of_all for sample in samples)
             # What all views do not confirm takes no other's place.
-            limit, near = (SUSPECTS_MAX, COUNTED) if is_confirmed else (question.limit, NEAR)
-            found = await until_over(_searched, question, limit, near, *samples)
+            limit = SUSPECTS_MAX if is_confirmed else question.limit
+            found = await until_over(_searched, question, limit, *samples)
             outcome = await self._judged(question, samples, found, is_confirmed=is_confirmed)
         read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
@@ -195,9 +195,9 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
     return events, exposure
 
 
-def _searched(question: SuspectsQuestion, limit: int, near: float, now: Sample, usual: Sample) -> Searched:
+def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    return searched(beside_rest(found) if question.against == "rest" else found, limit=limit, near=near)
+    return searched(beside_rest(found) if question.against == "rest" else found, limit=limit)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
