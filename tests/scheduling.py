@@ -33,11 +33,7 @@ SHARING_SPARK: Final = (
     "processor/growing/test_growing_followers.py",
 )
 #: Files that use the fixture `warm_jvm`, likewise.
-SHARING_A_JVM: Final = (
-    "finalizer/test_finalizer_deaths.py",
-    "deletions/test_deletions_customer.py",
-    "deletions/test_deletions.py",
-)
+SHARING_A_JVM: Final = ("finalizer/test_finalizer_deaths.py",)
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
@@ -48,6 +44,7 @@ LONGEST: Final = (
     *SHARING_A_JVM,
     "deploy/test_demo.py",
     *_APART,
+    "deletions/test_deletions_customer.py",
     "deploy/test_security.py",
     "deploy/test_topic_reader.py",
     "deploy/test_second_cluster.py",

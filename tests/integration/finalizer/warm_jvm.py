@@ -78,6 +78,11 @@ class WarmJvm:
     def _end_spark(self) -> None:
         assert self._gateway is not None
         jvm = self._gateway.jvm
+        default = jvm.org.apache.spark.sql.SparkSession.getDefaultSession()
+        if default.isDefined():
+            # Else a stream of the process that died would go on beside that of the next one.
+            for query in default.get().streams().active():
+                query.stop()
         running = getattr(getattr(jvm.org.apache.spark, "SparkContext$"), "MODULE$").getActive()
         if running.isDefined():
             running.get().stop()

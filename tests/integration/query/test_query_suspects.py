@@ -266,7 +266,7 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
                 await suspecting._sample(asked().measured, side, read)
                 for side, read in zip((asked().now, asked().usual), reading, strict=True)
             ]
-            of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, NEAR, *samples).found
+            of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, *samples).found
             found = await suspecting.suspects(asked(limit="1"))
 
     assert dict(of_sample[0].values) == {"cdn": "own"}
