@@ -1,10 +1,9 @@
 """Which tests run one after another in a worker, and which begin first.
 
 A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share the Spark
-session are one group, so are those that share a JVM for the Spark of processes, and those of each folder that shares a dashboard:
-a second session, or another dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take
-minutes each, so each is a group. The longest begin first: one that begins last would keep one worker busy while the other has
-nothing left.
+session are one group, and so are those of each folder that shares a dashboard: a second session, or another dashboard and browser,
+costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is a group. The longest begin
+first: one that begins last would keep one worker busy while the other has nothing left.
 """
 
 from typing import Final
@@ -32,8 +31,6 @@ SHARING_SPARK: Final = (
     "deletions/test_customer_retention.py",
     "processor/growing/test_growing_followers.py",
 )
-#: Files that use the fixture `warm_jvm`, likewise.
-SHARING_A_JVM: Final = ("finalizer/test_finalizer_deaths.py",)
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
@@ -41,7 +38,7 @@ _APART: Final = ("finalizer/test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
 LONGEST: Final = (
     *SHARING_SPARK,
-    *SHARING_A_JVM,
+    "finalizer/test_finalizer_deaths.py",
     "deploy/test_demo.py",
     *_APART,
     "deletions/test_deletions_customer.py",
@@ -68,8 +65,6 @@ def group_of(nodeid: str) -> str:
     folder = name.split("/")[0]
     if name in SHARING_SPARK:
         return "spark"
-    if name in SHARING_A_JVM:
-        return "jvm"
     if folder in SHARING_A_DASHBOARD:
         return folder
     return nodeid if name in _APART else nodeid.split("::", 1)[0]

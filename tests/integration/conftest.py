@@ -21,7 +21,6 @@ from shared import topics
 from shared.settings import Settings
 from shared.topics import Topic
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
-from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
 from tests.integration.parts.failing import AUTHORIZER, Scene, scene_on
 
@@ -103,14 +102,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.conf.set(name, value)
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
-    """A JVM for the Spark of finalizer processes, one after the other."""
-    jvm = WarmJvm(tmp_path_factory.mktemp("jvm"), short_spark.environment())
-    yield jvm
-    jvm.end()
 
 
 @pytest.fixture

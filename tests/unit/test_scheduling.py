@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests import scheduling
 
 INTEGRATION = Path(__file__).parents[1] / "integration"
@@ -14,21 +12,14 @@ def nodeid(file: str, test: str = "test_one") -> str:
     return f"tests/integration/{file}::{test}"
 
 
-@pytest.mark.parametrize(
-    ("group", "listed", "fixture"),
-    [
-        ("spark", scheduling.SHARING_SPARK, r"\b(spark: SparkSession|warehouse: Warehouse)\b"),
-        ("jvm", scheduling.SHARING_A_JVM, r"\bwarm_jvm: WarmJvm\b"),
-    ],
-)
-def test_every_file_that_uses_what_is_shared_is_in_its_group(group: str, listed: tuple[str, ...], fixture: str) -> None:
+def test_every_file_that_uses_the_spark_session_is_in_its_group() -> None:
     uses = {
         str(path.relative_to(INTEGRATION))
         for path in INTEGRATION.rglob("test_*.py")
-        if re.search(fixture, path.read_text())
+        if re.search(r"\b(spark: SparkSession|warehouse: Warehouse)\b", path.read_text())
     }
-    assert uses == set(listed)
-    assert {scheduling.group_of(nodeid(name)) for name in uses} == {group}
+    assert uses == set(scheduling.SHARING_SPARK)
+    assert {scheduling.group_of(nodeid(name)) for name in uses} == {"spark"}
 
 
 def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:

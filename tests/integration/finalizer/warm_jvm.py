@@ -15,7 +15,7 @@ from typing import Final
 
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from deploy.local.process import wait_until
@@ -61,7 +61,7 @@ class WarmJvm:
         self._is_taken = False
         try:
             self._end_spark()
-        except Py4JError:
+        except (Py4JJavaError, Py4JNetworkError):
             self.end()
 
     def end(self) -> None:
