@@ -24,17 +24,22 @@ Shape = Literal["overall", "timeseries", "breakdown", "distribution", "rows", "s
 ALL: Final = "*"
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The parameters of a question. A list is written with commas, a time as ISO 8601 or ms since 1970."""
+class AskedWithin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters that every question of a range has. A list is written with commas, a time as ISO 8601 or ms since 1970."""
 
     customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = ALL
-    metrics: Annotated[str, msgspec.Meta(description="names of /v1/metrics")] = "views"
     from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
         name="from", default=""
     )
     to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
     tz: Annotated[str, msgspec.Meta(description="IANA time zone of days and of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, or dimension with in")] = ""
+    filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, dimension with in or contains, number")] = ""
+
+
+class Asked(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a question about metrics."""
+
+    metrics: Annotated[str, msgspec.Meta(description="names of /v1/metrics")] = "views"
     compare: Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")] = ""
 
 
@@ -58,15 +63,10 @@ class AskedBreakdown(Asked, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ] = 0
 
 
-class AskedDistribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AskedDistribution(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of a distribution."""
 
     of: Annotated[str, msgspec.Meta(description=f"a field of a view: {', '.join(DISTRIBUTED)}")]
-    customer: str = ALL
-    from_: str = msgspec.field(name="from", default="")
-    to: str = ""
-    tz: str = "UTC"
-    filter: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from services.query.core.customers import Admit
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.problems import wrong
-from services.query.core.question import Question, dimensions_of, selected
+from services.query.core.question import AskedWithin, Question, dimensions_of, selected
 from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, peak_of, read_for, steps_of
 from services.query.core.resources.titles import VIDEO
 from services.query.core.sql import statements
@@ -26,16 +26,9 @@ _COMPARED_MAX: Final = 200
 Row = Mapping[str, Any]
 
 
-class AskedConcurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AskedConcurrency(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the titles' audiences."""
 
-    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = "*"
-    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
-        name="from", default=""
-    )
-    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
-    tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="as of any question")] = ""
     videos: Annotated[
         str,
         msgspec.Meta(

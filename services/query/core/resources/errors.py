@@ -15,7 +15,7 @@ from services.query.core.dimensions import DIMENSIONS
 from services.query.core.metrics import METRICS
 from services.query.core.parts import VIEWER
 from services.query.core.problems import wrong
-from services.query.core.question import Question, moment_of, selected, zone_of
+from services.query.core.question import AskedWithin, Question, moment_of, selected, zone_of
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
@@ -40,16 +40,9 @@ _ORDERS: Final[dict[OrderBy, str]] = {
 Row = Mapping[str, Any]
 
 
-class AskedErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AskedErrors(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the list of errors."""
 
-    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = "*"
-    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
-        name="from", default=""
-    )
-    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
-    tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="as of any question")] = ""
     since: Annotated[str, msgspec.Meta(description="a moment within the range, as of a release: what is new since")] = (
         ""
     )

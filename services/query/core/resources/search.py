@@ -16,7 +16,7 @@ from services.query.core.fields import NUMBERS, SINGLE
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.problems import wrong
-from services.query.core.question import Question, listed, selected
+from services.query.core.question import AskedWithin, Question, listed, selected
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
@@ -38,16 +38,9 @@ BY_TIME: Final = "time"
 _PLACE: Final = (int | float | None, int, str, str, int)
 
 
-class AskedViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AskedViews(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of a search. `viewer`, `title`, `error` and the scores are short for parts of `filter`."""
 
-    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = "*"
-    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
-        name="from", default=""
-    )
-    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
-    tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, dimension with in or contains, number")] = ""
     viewer: Annotated[str, msgspec.Meta(description="the id of a viewer, whole")] = ""
     title: Annotated[str, msgspec.Meta(description="a part of the video's title")] = ""
     error: Annotated[str, msgspec.Meta(description="an error code, whole")] = ""

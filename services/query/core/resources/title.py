@@ -13,7 +13,7 @@ from services.query.core.calendar import DAY_MS, Bucket
 from services.query.core.customers import Admit
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
-from services.query.core.question import AskedSeries, Question, understood
+from services.query.core.question import AskedSeries, AskedWithin, Question, understood
 from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, peak_of, read_for, steps_of
 from services.query.core.resources.titles import VIDEO
 from services.query.core.sql import statements
@@ -33,16 +33,9 @@ _METRICS: Final = (
 Row = Mapping[str, Any]
 
 
-class AskedTitle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AskedTitle(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of one title."""
 
-    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = "*"
-    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
-        name="from", default=""
-    )
-    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
-    tz: Annotated[str, msgspec.Meta(description="IANA time zone of days and of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="as of any question")] = ""
     metrics: Annotated[str, msgspec.Meta(description="of the quality over time")] = _METRICS
     bucket: Annotated[Bucket | Literal[""], msgspec.Meta(description="by default one that fits the range")] = ""
 

@@ -11,7 +11,7 @@ from services.query.core import cursors
 from services.query.core.answer import About, Breakdown, Figure, Group
 from services.query.core.customers import Admit
 from services.query.core.metrics import METRICS
-from services.query.core.question import AskedBreakdown, Question
+from services.query.core.question import AskedBreakdown, AskedWithin, Question
 from services.query.core.question import understood as understood_question
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
@@ -29,16 +29,9 @@ Row = Mapping[str, Any]
 OrderBy = Literal["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"]
 
 
-class AskedTitles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AskedTitles(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the list of titles."""
 
-    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = "*"
-    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
-        name="from", default=""
-    )
-    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
-    tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="as of any question")] = ""
     compare: Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")] = ""
     order_by: OrderBy = "viewers"
     order: Literal["descending", "ascending"] = "descending"
