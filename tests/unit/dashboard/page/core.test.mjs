@@ -548,6 +548,10 @@ test("numbers are written as browsers write them in English", () => {
     assert.equal(valueText("score", -value), tenth.format(-value));
     assert.equal(valueText("per_minute", value), `${two.format(value)}/min`);
   }
+  // Halves, too, which no double is in most cases: every millisecond of a duration, every hundredth of a score.
+  for (let ms = 1_000; ms < 10_000; ms++) assert.equal(valueText("ms", ms), `${two.format(ms / 1_000)} s`);
+  for (let ms = 10_000; ms < 120_000; ms++) assert.equal(valueText("ms", ms), `${tenth.format(ms / 1_000)} s`);
+  for (let score = 0; score < 10_000; score++) assert.equal(valueText("score", score / 100), tenth.format(score / 100));
   assert.deepEqual([0, 0.5, 999.5, 1_000, 1_234_567].map((value) => valueText("count", value)), ["0", "1", "1,000", "1,000", "1,234,567"]);
 });
 

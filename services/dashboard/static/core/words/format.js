@@ -3,10 +3,11 @@
 
 /**
  * A number as `Intl.NumberFormat("en")` writes it. To make the first of those takes some 30 ms, for which the first figure would wait.
+ * The double nearest to 1.505 lies below it and `toFixed` rounds that double: the next one up makes halves go up, as people expect.
  * @param {number} value
  * @param {0 | 1 | 2} decimals
  */
-const fixed = (value, decimals) => value.toFixed(decimals).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+const fixed = (value, decimals) => (value * (1 + Number.EPSILON)).toFixed(decimals).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
 export const NONE = "–";
 
