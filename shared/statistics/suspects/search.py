@@ -24,7 +24,7 @@ from shared.statistics.suspects.likelihood import (
 )
 from shared.statistics.suspects.mix import without_mix
 from shared.statistics.suspects.rows import Indices, Rows, in_one_line
-from shared.statistics.suspects.suspect import LINE, NEAR, Basis, Searched, Suspect
+from shared.statistics.suspects.suspect import COUNTED, LINE, Basis, Searched, Suspect
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.
@@ -35,7 +35,7 @@ _KEPT_OF_PAIR: Final = 10
 #: What each condition of a description costs besides the choice of its value, nats.
 CONDITION_COST: Final = 1.0
 #: How many cohorts near the line are looked at in all views: there they may be above it.
-NEAR_MAX: Final = 8
+NEAR_MAX: Final = 12
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
 
@@ -76,11 +76,11 @@ def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
 
 
 def searched(counts: Counts, *, limit: int = 5) -> Searched:
-    """As `suspects`, and what is below the line but above `NEAR` when those are left out."""
+    """As `suspects`, and what is below the line but above `COUNTED` when those are left out."""
     search = _Search(counts)
     found: list[Suspect] = []
     while len(found) < limit:
-        candidates = [one for one in search.candidates() if one.beyond > NEAR]
+        candidates = [one for one in search.candidates() if one.beyond > COUNTED]
         above = [one for one in candidates if one.beyond > LINE]
         if not above:
             return Searched(found, [search.named(one) for one in _first_of_same(candidates)[:NEAR_MAX]])

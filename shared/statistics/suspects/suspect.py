@@ -13,6 +13,8 @@ from shared.statistics.suspects.likelihood import Apart, Quad, evidence
 LINE: Final = 3.0
 #: What is above this, and not above the line, is possible.
 NEAR: Final = -5.0
+#: What a search gives a chance to be either by the counts of all views. A sample says less than these by several nats.
+COUNTED: Final = -10.0
 #: So many possible cohorts are named.
 POSSIBLE_MAX: Final = 3
 
