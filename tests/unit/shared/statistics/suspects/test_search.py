@@ -9,7 +9,7 @@ import pytest
 
 from shared.statistics.suspects.counts import VALUES_MAX, Cell, Counts, Floats, beside_rest, clump, coded, of_cells
 from shared.statistics.suspects.search import NEAR_MAX, searched, suspects
-from shared.statistics.suspects.suspect import LINE, NEAR, Suspect
+from shared.statistics.suspects.suspect import COUNTED, LINE, Suspect
 
 Columns = dict[str, list[str | None]]
 #: Whether each view is in the cohort that is worse.
@@ -309,5 +309,5 @@ def test_a_search_ends_when_it_has_as_many_as_are_wanted() -> None:
     assert (len(one.found), one.near) == (1, [])
     assert len(both.found) == 2
     assert all(found.surprise > LINE for found in both.found)
-    assert all(NEAR < near.surprise <= LINE for near in both.near)
+    assert all(COUNTED < near.surprise <= LINE for near in both.near)
     assert len(both.near) <= NEAR_MAX
