@@ -140,6 +140,31 @@ class Management:
 
         return await self._ask(make)
 
+    async def invite_owner(
+        self, organisation_id: str, owner: str, valid_for: timedelta, actor: Actor
+    ) -> tuple[Credential, datetime]:
+        """Another link for the first owner of an organisation that nobody has joined; earlier ones end.
+
+        Raises `TextWrong`, `OrganisationUnknown` or `OrganisationHasPeople`.
+        """
+        email, credential = checked_email(owner), self._accounts.new(Kind.LINK)
+
+        async def make(connection: psycopg.AsyncConnection) -> tuple[Credential, datetime]:
+            await organisations.check_empty(connection, organisation_id)
+            await invitations.withdraw_all(connection, actor, organisation_id=organisation_id)
+            until = await invitations.invite(
+                connection,
+                credential,
+                actor,
+                organisation_id=organisation_id,
+                email=email,
+                role=Role.OWNER,
+                valid_for=valid_for,
+            )
+            return credential, until
+
+        return await self._ask(make)
+
     async def rename(self, organisation_id: str, name: str, actor: Actor) -> None:
         """Gives an organisation another name. Raises `TextWrong` or `OrganisationUnknown`."""
         wanted = checked_name(name, "an organisation's name")
@@ -151,12 +176,18 @@ class Management:
         change = partial(organisations.switch, session_id=session.id, organisation_id=organisation_id, actor=actor)
         await self._ask(change)
 
-    async def customers(self, principal: Principal, *, after: str, rows_max: int) -> list[OwnedCustomer]:
-        """The listed customers of the caller's organisation; for people who run the installation all of them."""
+    async def customers(
+        self, principal: Principal, *, owned_by: str = "", after: str, rows_max: int
+    ) -> list[OwnedCustomer]:
+        """The listed customers of the caller's organisation; for people who run the installation all of them.
+
+        With `owned_by`, those that this organisation owns.
+        """
         read = partial(
             organisations.customers,
             organisation_id=principal.organisation_id,
             all_of_them=principal.operates,
+            owned_by=owned_by,
             after=after,
             rows_max=rows_max,
         )
@@ -184,6 +215,7 @@ class Management:
     ) -> OwnedCustomer:
         """Renames a customer, or gives it to another organisation, which only those who run the installation do.
 
+        Those give what is not listed, too: it belongs to their organisation until then.
         Raises `TextWrong`, `CustomerUnknown`, `OrganisationUnknown` or `PermissionError`.
         """
         if organisation_id is not None and not principal.operates:

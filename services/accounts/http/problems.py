@@ -22,7 +22,12 @@ from services.accounts.store.logins.factors import FactorExists, FactorMissing
 from services.accounts.store.logins.links import AccountExists, LinkSpent
 from services.accounts.store.tenants.invitations import MemberAlready, TooManyInvitations
 from services.accounts.store.tenants.members import MemberUnknown, RoleRefused
-from services.accounts.store.tenants.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
+from services.accounts.store.tenants.organisations import (
+    CustomerTaken,
+    CustomerUnknown,
+    OrganisationHasPeople,
+    OrganisationUnknown,
+)
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import RETRY_SECONDS, Refused, problem_response
 from shared.http.problems import Problem
@@ -45,6 +50,9 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     TooManyInvitations: Problem(409, "The organisation has as many invitations as it may", "invitations"),
     MemberAlready: Problem(409, "This person is a member", "member", "Change the role of the member instead."),
     MemberUnknown: Problem(404, "There is no such person", "unknown"),
+    OrganisationHasPeople: Problem(
+        409, "Somebody has joined this organisation", "people", "Its own people invite others."
+    ),
     OrganisationUnknown: Problem(404, "There is no such organisation", "unknown"),
     CustomerUnknown: Problem(404, "There is no such customer", "unknown"),
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),

@@ -53,6 +53,7 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("GET", "/v1/organisations"): ACCOUNT,
     ("POST", "/v1/organisations"): INSTALLATION,
     ("PATCH", "/v1/organisations/{id}"): OWNERS,
+    ("POST", "/v1/organisations/{id}/invitations"): INSTALLATION,
     ("POST", "/v1/organisations/{id}/enter"): ACCOUNT,
     ("GET", "/v1/customers"): METRICS,
     ("POST", "/v1/customers"): MANAGEMENT,

@@ -8,7 +8,7 @@ import msgspec
 from services.accounts.http.access import ACCOUNT, INSTALLATION, MANAGEMENT, METRICS, OWNERS
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
-from services.accounts.http.v1.people import INVITATION_DAYS_MAX, link_address
+from services.accounts.http.v1.people import INVITATION_DAYS_MAX, MadeInvitation, link_address
 from services.accounts.management import Management
 from services.accounts.store.tenants.organisations import OwnedCustomer
 from shared.http.patterns import whole
@@ -56,6 +56,13 @@ class MadeOrganisation(msgspec.Struct, frozen=True):
     expires_ms: int
 
 
+class NewOwner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom to invite as the first owner of an organisation that nobody has joined."""
+
+    email: Annotated[str, msgspec.Meta(max_length=254)]
+    days: Annotated[int, msgspec.Meta(ge=1, le=INVITATION_DAYS_MAX)] = 7
+
+
 class Renamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Another name."""
 
@@ -78,6 +85,12 @@ class Customers(msgspec.Struct, frozen=True):
     next: str | None
 
 
+class CustomersAsked(PageAsked, frozen=True, forbid_unknown_fields=True):
+    """Which page of customers; with `organisation_id`, of those that this organisation owns."""
+
+    organisation_id: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
 class NewCustomer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A new customer.
 
@@ -90,7 +103,10 @@ class NewCustomer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CustomerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another name, or another owner."""
+    """Another name, or another owner.
+
+    Only people who run the installation may name `organisation_id`. They may give a customer that is not listed, too.
+    """
 
     name: Name | None = None
     organisation_id: str | None = None
@@ -135,6 +151,16 @@ class TenantOperations:
             ),
             Operation(
                 "post",
+                "/v1/organisations/{id}/invitations",
+                "Invites its first owner again, while nobody has joined; earlier invitations end",
+                INSTALLATION,
+                self.invite_owner,
+                MadeInvitation,
+                body=NewOwner,
+                status=201,
+            ),
+            Operation(
+                "post",
                 "/v1/organisations/{id}/enter",
                 "The session goes on in this organisation",
                 ACCOUNT,
@@ -147,7 +173,7 @@ class TenantOperations:
                 METRICS,
                 self.customers,
                 Customers,
-                query=PageAsked,
+                query=CustomersAsked,
             ),
             Operation(
                 "post",
@@ -191,6 +217,14 @@ class TenantOperations:
         )
         return MadeOrganisation(made, link_address(self._page_url, link.text), ms(until))
 
+    async def invite_owner(self, call: Call) -> MadeInvitation:
+        """Where the link was lost, or the address was wrong."""
+        wanted: NewOwner = call.body
+        link, until = await self._management.invite_owner(
+            call.parts["id"], wanted.email, timedelta(days=wanted.days), call.actor
+        )
+        return MadeInvitation(link.id, link_address(self._page_url, link.text), ms(until))
+
     async def rename(self, call: Call) -> Done:
         """Renames the caller's organisation; people who run the installation may rename any."""
         if call.parts["id"] != call.principal.organisation_id and not call.principal.operates:
@@ -208,7 +242,9 @@ class TenantOperations:
     async def customers(self, call: Call) -> Customers:
         """By id."""
         asked = call.page
-        rows = await self._management.customers(call.principal, after=asked.after, rows_max=asked.rows_max)
+        rows = await self._management.customers(
+            call.principal, owned_by=call.query.organisation_id, after=asked.after, rows_max=asked.rows_max
+        )
         page, after = asked.cut(rows, lambda row: row.id)
         seen = [row for row in page if call.principal.operates or call.principal.scope.has(row.id)]
         return Customers([_customer(row) for row in seen], after)
@@ -226,7 +262,8 @@ class TenantOperations:
     async def change_customer(self, call: Call) -> Customer:
         """The new organisation sees its data at once, and the former one no longer."""
         wanted: CustomerChange = call.body
-        if not (call.principal.operates or call.principal.scope.has(call.parts["id"])):
+        is_possible = CUSTOMER_ID.fullmatch(call.parts["id"]) is not None
+        if not is_possible or not (call.principal.operates or call.principal.scope.has(call.parts["id"])):
             raise unknown("customer")
         made = await self._management.change_customer(
             call.principal, call.parts["id"], wanted.name, wanted.organisation_id, call.actor

@@ -29,6 +29,7 @@ _LIST: Final = f"""
     WHERE organisation_id = %s AND {_OPEN} AND id > %s ORDER BY id LIMIT %s
 """  # noqa: S608 - SQL of ours
 _WITHDRAW: Final = f"DELETE FROM accounts.links WHERE organisation_id = %s AND id = %s AND {_OPEN} RETURNING email"  # noqa: S608
+_WITHDRAW_ALL: Final = f"DELETE FROM accounts.links WHERE organisation_id = %s AND {_OPEN} RETURNING email"  # noqa: S608
 _IS_MEMBER: Final = """
     SELECT EXISTS (SELECT FROM accounts.members AS m JOIN accounts.people AS p ON p.id = m.person_id
                    WHERE m.organisation_id = %s AND p.email = %s)
@@ -101,6 +102,12 @@ async def withdraw(
         return False
     await audit.add(connection, actor, "withdrew_invitation", row[0])
     return True
+
+
+async def withdraw_all(connection: psycopg.AsyncConnection, actor: Actor, *, organisation_id: str) -> None:
+    """From now on no link opens this organisation."""
+    for (email,) in await (await connection.execute(_WITHDRAW_ALL, (organisation_id,))).fetchall():
+        await audit.add(connection, actor, "withdrew_invitation", email, organisation_id=organisation_id)
 
 
 async def open_for(connection: psycopg.AsyncConnection, email: str) -> list[tuple[str, str, Role]]:

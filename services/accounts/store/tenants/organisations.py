@@ -25,16 +25,28 @@ _ORGANISATIONS: Final = """
 """
 _NEW: Final = "INSERT INTO accounts.organisations (name) VALUES (%s) RETURNING id::text"
 _RENAME: Final = "UPDATE accounts.organisations SET name = %s WHERE id::text = %s RETURNING name"
+_PEOPLE: Final = """
+    SELECT (SELECT count(*) FROM accounts.members AS m WHERE m.organisation_id = o.id)
+    FROM accounts.organisations AS o WHERE o.id::text = %s
+"""
 _EXISTS: Final = "SELECT EXISTS (SELECT FROM accounts.organisations WHERE id::text = %s)"
 _CUSTOMERS: Final = """
     SELECT c.customer_id AS id, c.name, c.organisation_id::text AS organisation_id, c.created_at
-    FROM accounts.customers AS c WHERE c.customer_id > %s AND (%s OR c.organisation_id = %s) ORDER BY c.customer_id LIMIT %s
+    FROM accounts.customers AS c
+    WHERE c.customer_id > %(after)s AND (%(all)s OR c.organisation_id = %(organisation_id)s)
+        AND (%(owned_by)s = '' OR c.organisation_id::text = %(owned_by)s)
+    ORDER BY c.customer_id LIMIT %(rows_max)s
 """
 _NEW_CUSTOMER: Final = f"""
     INSERT INTO accounts.customers (customer_id, organisation_id, name) SELECT %s, %s, %s
     WHERE (SELECT count(*) FROM accounts.customers WHERE organisation_id = %s) < {CUSTOMERS_MAX}
     ON CONFLICT (customer_id) DO NOTHING RETURNING created_at
 """  # noqa: S608 - a number of ours
+#: Who runs the installation owns what is not listed.
+_LIST_CUSTOMER: Final = """
+    INSERT INTO accounts.customers (customer_id, organisation_id) SELECT %s, id FROM accounts.organisations WHERE owns_rest
+    ON CONFLICT (customer_id) DO NOTHING
+"""
 _FIND_CUSTOMER: Final = "SELECT organisation_id::text, name FROM accounts.customers WHERE customer_id = %s FOR UPDATE"
 _CHANGE_CUSTOMER: Final = """
     UPDATE accounts.customers SET organisation_id = %s, name = %s WHERE customer_id = %s
@@ -54,6 +66,10 @@ OWNER_OF: Final = """coalesce(
 
 class OrganisationUnknown(LookupError):
     """There is no such organisation for the asker."""
+
+
+class OrganisationHasPeople(ValueError):
+    """Its own people invite others."""
 
 
 class CustomerUnknown(LookupError):
@@ -127,6 +143,15 @@ async def rename(connection: psycopg.AsyncConnection, organisation_id: str, name
     await audit.add(connection, actor, "renamed_organisation", name, organisation_id=organisation_id)
 
 
+async def check_empty(connection: psycopg.AsyncConnection, organisation_id: str) -> None:
+    """Raises `OrganisationUnknown`, or `OrganisationHasPeople` if somebody has joined."""
+    row = await (await connection.execute(_PEOPLE, (organisation_id,))).fetchone()
+    if row is None:
+        raise OrganisationUnknown
+    if row != (0,):
+        raise OrganisationHasPeople
+
+
 async def switch(connection: psycopg.AsyncConnection, session_id: str, organisation_id: str, actor: Actor) -> None:
     """The session continues in another organisation of the same person. Raises `OrganisationUnknown`."""
     row = await (await connection.execute(_SWITCH, (session_id, organisation_id))).fetchone()
@@ -136,11 +161,24 @@ async def switch(connection: psycopg.AsyncConnection, session_id: str, organisat
 
 
 async def customers(
-    connection: psycopg.AsyncConnection, *, organisation_id: str, all_of_them: bool, after: str, rows_max: int
+    connection: psycopg.AsyncConnection,
+    *,
+    organisation_id: str,
+    all_of_them: bool,
+    owned_by: str,
+    after: str,
+    rows_max: int,
 ) -> list[OwnedCustomer]:
-    """The listed customers of an organisation, or of all, by id."""
+    """The listed customers of an organisation, or of all, by id; of them those that `owned_by` owns, if it is given."""
+    given = {
+        "after": after,
+        "all": all_of_them,
+        "organisation_id": organisation_id,
+        "owned_by": owned_by,
+        "rows_max": rows_max,
+    }
     async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:
-        await cursor.execute(_CUSTOMERS, (after, all_of_them, organisation_id, rows_max))
+        await cursor.execute(_CUSTOMERS, given)
         return await cursor.fetchall()
 
 
@@ -172,8 +210,11 @@ async def change_customer(
 ) -> OwnedCustomer:
     """Renames a listed customer of `owner_id` (None: of any organisation), or gives it to another organisation.
 
-    Raises `CustomerUnknown` or `OrganisationUnknown`.
+    With None a customer that is not listed can be given, too: it is listed then. Raises `CustomerUnknown` or
+    `OrganisationUnknown`.
     """
+    if owner_id is None and new_owner_id is not None:
+        await connection.execute(_LIST_CUSTOMER, (customer_id,))
     row = await (await connection.execute(_FIND_CUSTOMER, (customer_id,))).fetchone()
     if row is None or (owner_id is not None and row[0] != owner_id):
         raise CustomerUnknown

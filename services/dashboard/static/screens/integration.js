@@ -9,6 +9,7 @@ import { CLIENTS } from "../core/words/client_lines.js";
 import { ageText, countText, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Copy } from "../parts/copying.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
 import { Act } from "../parts/forms.js";
@@ -113,7 +114,6 @@ function Paste({ customer }) {
   const address = `/v1/keys?${new URLSearchParams({ customer, limit: "500" })}`;
   const version = useSignal(0);
   const found = useFetched(address, () => address, 0, version.value);
-  const copied = useSignal("");
   const keys = (found.data?.keys ?? []).filter((/** @type {any} */ one) => one.revoked_ms === null && (one.expires_ms ?? Infinity) > Date.now());
   const key = keys.find((/** @type {any} */ one) => one.key === more.key)?.key ?? keys[0]?.key ?? customer;
   const typed = more.collector || `${location.hostname}:8080`;
@@ -128,21 +128,13 @@ function Paste({ customer }) {
     // The button that was pressed goes: the next step has the focus then.
     copying.current?.focus();
   };
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      copied.value = text;
-    } catch {
-      // Without a secure context: the lines can be marked.
-    }
-  };
   return html`<section aria-labelledby="paste-title">
     <div class="section-head"><h2 id="paste-title">Lines for your player</h2></div>
     <div class="controls">
       <label class="pick">Player <select id="player" value=${player.name} onChange=${set("player")}>${CLIENTS.map(({ name, title }) => html`<option value=${name}>${title}</option>`)}</select></label>
       <label class="pick">Collector <${Field} id="collector" value=${typed} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
       ${keys.length > 1 && html`<label class="pick">Write key <select id="key" value=${key} onChange=${set("key")}>${keys.map((/** @type {any} */ one) => html`<option value=${one.key}>${one.name || one.key}</option>`)}</select></label>`}
-      <button type="button" ref=${copying} disabled=${!text} onClick=${copy}>${text && copied.value === text ? "Copied" : "Copy"}</button>
+      <${Copy} text=${text} of="snippet" button=${copying} />
     </div>
     ${text ? html`<pre class="code" id="snippet" tabindex="0"><code>${text}</code></pre>` : html`<p class="notice" id="no-collector" role="status">${typed} is no address of a collector: write a name or an IP address, and a port if it has one.</p>`}
     ${player.note && html`<p class="note" id="snippet-note">${player.note}</p>`}

@@ -3,6 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { momentText } from "../../core/place/ranges.js";
+import { Copy } from "../../parts/copying.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";
 import { customers } from "../../parts/data/known.js";
 import { html } from "../../parts/html.js";
@@ -14,16 +15,19 @@ export const ROLES = ["viewer", "editor", "admin", "owner"];
 
 export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "–" : momentText(at_ms, place.value.tz));
 
-/** A list of the API that is read again after each change, and the changes; an error is shown beside it. @param {string | null} path */
+/** A list of the API that is read again after each change, and by `again`, and the changes; an error is shown beside it. @param {string | null} path */
 export function useList(path) {
   const version = useSignal(0);
   const problem = useSignal("");
   const found = useFetched(path, () => /** @type {string} */ (path), 0, version.value);
+  const again = () => {
+    version.value += 1;
+  };
   const act = async (/** @type {string} */ method, /** @type {string} */ to, /** @type {any} */ body = undefined) => {
     try {
       problem.value = "";
       const answer = await change(method, to, body);
-      version.value += 1;
+      again();
       return answer;
     } catch (error) {
       const { title, detail } = /** @type {any} */ (error);
@@ -32,7 +36,7 @@ export function useList(path) {
     }
   };
   const wrong = problem.value && html`<p class="notice" role="alert">${problem.value}</p>`;
-  return { found, act, wrong, path, version: version.value };
+  return { found, act, again, wrong, path, version: version.value };
 }
 
 /**
@@ -57,7 +61,7 @@ export const Environments = () => html`<datalist id="environments">${customers.v
 
 /** What is shown once. @param {{title: string, text: string}} props */
 export function Once({ title, text }) {
-  return html`<p class="notice" role="status">${title} It is shown this once: <code id="once">${text}</code></p>`;
+  return html`<p class="notice" role="status">${title} It is shown this once: <code id="once">${text}</code> <${Copy} text=${text} of="once" /></p>`;
 }
 
 /** @param {{heads: string[], label: string, children?: any}} props */
