@@ -1,4 +1,4 @@
-"""`/v1/organisations`, `/v1/customers` of those who run the installation: customers that are given, owners that are invited again."""
+"""What those who run the installation do with organisations: they give customers, and invite a first owner again."""
 
 from collections.abc import AsyncIterator
 

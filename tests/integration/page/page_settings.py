@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 import psycopg
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from services.collector.customers.table import MIGRATIONS_DIR
 from services.rim.database.migrations import migrate
@@ -13,8 +13,10 @@ from tests.integration.parts.browsing import SOON_MS
 #: Parts of the screen, each an address.
 SCREENS = (
     *("settings?part=people", "settings?part=environments&of=acme", "settings?part=dimensions"),
-    *("settings?part=tokens", "settings?part=audit"),
+    *("settings?part=organisations", "settings?part=tokens", "settings?part=audit"),
 )
+#: Of people who join in tests.
+PASSWORD: Final = "a long enough password"
 #: What the page calls each scope of a token.
 _SCOPES: Final = {
     "read_metrics": "read figures",
@@ -107,9 +109,58 @@ def joins(page: Page, link: str, email: str) -> None:
     page.goto(link)
     expect(page.locator("#email")).to_have_value(email, timeout=SOON_MS)
     page.locator("#name").fill("Lucius")
-    page.locator("#password").fill("a long enough password")
+    page.locator("#password").fill(PASSWORD)
     page.get_by_role("button", name="Make the account").click()
     expect(page.locator("#account")).to_be_visible(timeout=SOON_MS)
+
+
+def logs_in_again(page: Page, email: str) -> None:
+    """As the same person, with the password of `joins`."""
+    page.locator("#account summary").click()
+    page.locator("#log-out").click()
+    page.locator("#email").fill(email, timeout=SOON_MS)
+    page.locator("#password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#account")).to_contain_text(email, timeout=SOON_MS)
+
+
+def organisation(page: Page, name: str) -> Locator:
+    """Its line in the list of organisations."""
+    return page.get_by_role("region", name="Organisations").locator("tbody tr").filter(has_text=name)
+
+
+def makes_an_organisation(page: Page, name: str, owner: str) -> str:
+    """On the screen of organisations; the link for its owner."""
+    form = page.locator("#make-organisation")
+    form.get_by_label("Name").fill(name, timeout=SOON_MS)
+    form.get_by_label("E-mail address of its owner").fill(owner)
+    form.get_by_role("button", name="Make an organisation").click()
+    expect(page.get_by_role("heading", name=f"Environments of {name}")).to_be_visible(timeout=SOON_MS)
+    expect(organisation(page, name).locator("td")).to_contain_text(["0", "none yet"])
+    return page.locator("#once").inner_text()
+
+
+def gives_an_environment(page: Page, name: str, environment: str) -> None:
+    """On the same screen, where the organisation is opened. It asks first: who does not mean it gives nothing."""
+    form = page.locator("#give-environment")
+    given = page.get_by_role("region", name="Its environments").locator("tbody tr").filter(has_text=environment)
+    asked: list[str] = []
+    for answer in ("dismiss", "accept"):
+        expect(given).to_have_count(0)
+        page.once("dialog", lambda dialog, answer=answer: (asked.append(dialog.message), getattr(dialog, answer)()))
+        form.get_by_label("Environment").fill(environment)
+        form.get_by_role("button", name="Give it to this organisation").click()
+    expect(given).to_have_count(1, timeout=SOON_MS)
+    assert asked == [f"Give {environment} to {name}? Only people of {name} see it from then on."] * 2
+    expect(organisation(page, name).locator("td").first).to_have_text("1", timeout=SOON_MS)
+
+
+def takes_an_environment_back(page: Page, name: str, environment: str) -> None:
+    """On the same screen."""
+    organisation(page, name).get_by_role("link", name=name).click(timeout=SOON_MS)
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name=f"Take {environment} back").click(timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text("No environment is listed", timeout=SOON_MS)
 
 
 def makes_a_token(page: Page, name: str, scopes: tuple[str, ...]) -> str:

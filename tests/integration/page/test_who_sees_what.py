@@ -1,6 +1,7 @@
 """What people may see, and what they chose to see, in a real browser."""
 
 import re
+from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
@@ -12,7 +13,7 @@ from services.accounts.core.roles import Role
 from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
-from tests.integration.page.looking import Seen, expect_rows, logged_in, number, within
+from tests.integration.page.looking import ZONE, Seen, expect_rows, logged_in, number, within
 from tests.integration.page.page_parts import Looked, arrives
 from tests.integration.page.page_views import PLANS
 from tests.integration.parts.browsing import SOON_MS
@@ -20,33 +21,81 @@ from tests.integration.parts.browsing import SOON_MS
 pytestmark = pytest.mark.integration
 
 
-def test_a_login_for_one_team_sees_its_customer_alone(browser: Browser, looked: Looked) -> None:
-    email, dsn = "a@globex.example", looked.installation.postgres.dsn
-    make_tenant(dsn, organisation="Globex", email=email, role=Role.VIEWER, customers=("globex",))
+@pytest.fixture
+def globex_of_nobody(looked: Looked) -> Iterator[None]:
+    """For all other tests of the page customer globex belongs to nobody, so that the watcher sees it."""
+    yield
+    with psycopg.connect(looked.installation.postgres.dsn) as connection:
+        connection.execute("DELETE FROM accounts.customers WHERE customer_id = 'globex'")
+
+
+@pytest.mark.usefixtures("globex_of_nobody")
+def test_a_login_for_one_team_is_made_by_clicks_and_sees_its_customer_alone(
+    seen: Seen, browser: Browser, looked: Looked
+) -> None:
+    email, page = "a@globex.example", seen.page
+    seen.go("Settings")
+    page.get_by_role("link", name="Organisations").click(timeout=SOON_MS)
+    link = page_settings.makes_an_organisation(page, "Globex", email)
+    page_settings.gives_an_environment(page, "Globex", "globex")
+    # Who gave it away does not see it any more.
+    assert "globex" not in _views_by_customer(seen)
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id=ZONE)
+    try:
+        # Links have the name of this machine, not its number: a session is of one of them.
+        theirs = Seen(context.new_page(), link.partition("login#")[0])
+        page_settings.joins(theirs.page, link, email)
+        page_settings.logs_in_again(theirs.page, email)
+        _sees_globex_alone(theirs, looked)
+        # Nor does the owner of a team have the other teams.
+        theirs.open("settings?part=organisations")
+        expect(theirs.page.locator("main")).to_contain_text("Globex · owner", timeout=SOON_MS)
+        expect(theirs.page.get_by_role("link", name="Organisations")).to_have_count(0)
+        expect(theirs.page.locator("#make-organisation")).to_have_count(0)
+    finally:
+        context.close()
+    seen.open("settings?part=organisations")
+    page_settings.takes_an_environment_back(page, "Globex", "globex")
+    assert "globex" in _views_by_customer(seen)
+
+
+@pytest.mark.usefixtures("globex_of_nobody")
+def test_who_may_look_alone_is_offered_nothing_that_would_be_refused(browser: Browser, looked: Looked) -> None:
+    email, dsn = "viewer@globex.example", looked.installation.postgres.dsn
+    make_tenant(dsn, organisation="Viewers", email=email, role=Role.VIEWER, customers=("globex",))
     context = logged_in(browser, looked, email)
     try:
         seen = Seen(context.new_page(), looked.url)
-        seen.open("explore?range=30d&metrics=views&as=table")
-        seen.page.locator("#by").select_option("customer", timeout=SOON_MS)
-        rows = seen.rows("#groups")
-        assert list(rows) == ["globex"]
-        assert number(rows["globex"][0]) == len(within(looked, seen.range("/v1/breakdown"), customer_id="globex"))
-        expect(seen.page.locator("#customer option")).to_have_text(["All customers", "globex"], timeout=SOON_MS)
-        seen.open("explore?customer=acme")
-        expect(seen.page.locator("main .notice").first).to_contain_text("no such customer", timeout=SOON_MS)
-        # The live figures say so too, not that the server is away.
-        seen.open("?customer=acme")
-        expect(seen.page.locator("#status-text")).to_have_text("There is no such customer", timeout=SOON_MS)
-        # Who may look alone is offered nothing that would be refused.
         seen.open("alerts")
         expect(seen.page.locator("#no-rules")).to_be_visible(timeout=SOON_MS)
         expect(seen.page.locator("#account")).to_contain_text(email)
         expect(seen.page.locator("#new-rule, #new-receiver")).to_have_count(0)
+        seen.open("settings?part=organisations")
+        expect(seen.page.locator("main")).to_contain_text("Viewers · viewer", timeout=SOON_MS)
+        parts = seen.page.get_by_role("navigation", name="Settings").get_by_role("link")
+        expect(parts).to_have_text(["Profile", "People", "Environments", "Thresholds", "Custom dimensions"])
     finally:
         context.close()
-        # For all other tests of the page it belongs to nobody, so that the watcher sees it.
-        with psycopg.connect(dsn) as connection:
-            connection.execute("DELETE FROM accounts.customers WHERE customer_id = 'globex'")
+
+
+def _views_by_customer(seen: Seen) -> dict[str, list[str]]:
+    """The table of *Explore* by customer, of 30 days."""
+    seen.open("explore?range=30d&metrics=views&as=table")
+    seen.page.locator("#by").select_option("customer", timeout=SOON_MS)
+    expect(seen.page.locator("#explore-title")).to_contain_text("by customer", timeout=SOON_MS, ignore_case=True)
+    return seen.rows("#groups")
+
+
+def _sees_globex_alone(seen: Seen, looked: Looked) -> None:
+    rows = _views_by_customer(seen)
+    assert list(rows) == ["globex"]
+    assert number(rows["globex"][0]) == len(within(looked, seen.range("/v1/breakdown"), customer_id="globex"))
+    expect(seen.page.locator("#customer option")).to_have_text(["All customers", "globex"], timeout=SOON_MS)
+    seen.open("explore?customer=acme")
+    expect(seen.page.locator("main .notice").first).to_contain_text("no such customer", timeout=SOON_MS)
+    # The live figures say so too, not that the server is away.
+    seen.open("?customer=acme")
+    expect(seen.page.locator("#status-text")).to_have_text("There is no such customer", timeout=SOON_MS)
 
 
 def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(seen: Seen, looked: Looked) -> None:
