@@ -140,6 +140,17 @@ def makes_an_organisation(page: Page, name: str, owner: str) -> str:
     return page.locator("#once").inner_text()
 
 
+def makes_another_link(page: Page, owner: str) -> str:
+    """On the same screen, for the organisation that is opened; the link in place of the one before."""
+    before = page.locator("#once").inner_text()
+    form = page.locator("#invite-owner")
+    form.get_by_label("E-mail address of its owner").fill(owner)
+    form.get_by_role("button", name="Make another link").click()
+    expect(page.locator("#once")).not_to_have_text(before, timeout=SOON_MS)
+    expect(page.locator("#once")).to_have_count(1)
+    return page.locator("#once").inner_text()
+
+
 def gives_an_environment(page: Page, name: str, environment: str) -> None:
     """On the same screen, where the organisation is opened. It asks first: who does not mean it gives nothing."""
     form = page.locator("#give-environment")
@@ -159,8 +170,8 @@ def takes_an_environment_back(page: Page, name: str, environment: str) -> None:
     """On the same screen."""
     organisation(page, name).get_by_role("link", name=name).click(timeout=SOON_MS)
     page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name=f"Take {environment} back").click(timeout=SOON_MS)
-    expect(page.locator("main")).to_contain_text("No environment is listed", timeout=SOON_MS)
+    page.get_by_role("button", name=f"Take back {environment}").click(timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text("It has no environment yet", timeout=SOON_MS)
 
 
 def makes_a_token(page: Page, name: str, scopes: tuple[str, ...]) -> str:

@@ -13,10 +13,10 @@ from services.accounts.core.roles import Role
 from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
-from tests.integration.page.looking import ZONE, Seen, expect_rows, logged_in, number, within
+from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, logged_in, number, within
 from tests.integration.page.page_parts import Looked, arrives
 from tests.integration.page.page_views import PLANS
-from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 
 pytestmark = pytest.mark.integration
 
@@ -36,14 +36,22 @@ def test_a_login_for_one_team_is_made_by_clicks_and_sees_its_customer_alone(
     email, page = "a@globex.example", seen.page
     seen.go("Settings")
     page.get_by_role("link", name="Organisations").click(timeout=SOON_MS)
-    link = page_settings.makes_an_organisation(page, "Globex", email)
+    mistyped = page_settings.makes_an_organisation(page, "Globex", "b@globex.example")
     page_settings.gives_an_environment(page, "Globex", "globex")
+    link = page_settings.makes_another_link(page, email)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+        page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], scheme
+        assert inaccessible(page) == [], scheme
     # Who gave it away does not see it any more.
     assert "globex" not in _views_by_customer(seen)
     context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id=ZONE)
     try:
         # Links have the name of this machine, not its number: a session is of one of them.
         theirs = Seen(context.new_page(), link.partition("login#")[0])
+        theirs.page.goto(mistyped)
+        expect(theirs.page.locator("#notice")).to_contain_text("expired", timeout=SOON_MS)
         page_settings.joins(theirs.page, link, email)
         page_settings.logs_in_again(theirs.page, email)
         _sees_globex_alone(theirs, looked)

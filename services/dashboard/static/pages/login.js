@@ -132,4 +132,7 @@ byId("form").addEventListener("submit", async (event) => {
   say(problem(answer));
 });
 
+// Another link that is opened in the same tab changes only what comes behind #: no other page would be loaded.
+addEventListener("hashchange", () => location.reload());
+
 begin();

@@ -31,12 +31,11 @@ export default function Organisations() {
     <td>${one.customers}${one.runs_installation && ", and all that no other has"}</td><td>${one.people || "none yet"}</td><td>${when(one.created_ms)}</td></tr>`;
   const draw = (/** @type {any[]} */ rows) => html`<${Table} label="Organisations" heads=${["Name", "Environments", "People", "Since"]}>${rows.map(row)}<//>
     ${opened && html`<${Owned} key=${opened} id=${opened} one=${rows.find((one) => one.id === opened)} again=${again} forget=${forget} />`}`;
-  return html`${wrong}
+  return html`${wrong}<p class="note">People of an organisation see its environments and no others.</p>
     <form class="pick" id="make-organisation" onSubmit=${make}>
       <label>Name <input name="name" maxlength="200" pattern=".*\\S.*" required autocomplete="off" /></label>
       <label>E-mail address of its owner <input name="owner" type="email" maxlength="254" required autocomplete="off" /></label>
       <button type="submit">Make an organisation</button></form>
-    <p class="note">People of an organisation see its environments and no others.</p>
     ${invited.value.link && html`<${Once} title=${`Send this link to the owner of ${invited.value.to}.`} text=${invited.value.link} />`}
     <${Listed} list=${list} name="organisations" what="organisations" draw=${draw} />`;
 }
@@ -61,7 +60,7 @@ function Owned({ id, one, again, forget }) {
     const customer = String(given(event).environment).trim();
     if (confirm(`Give ${customer} to ${name}? Only people of ${name} see it from then on.`) && (await move(customer, id))) form.reset();
   };
-  const takeBack = (/** @type {string} */ customer) => confirm(`Take ${customer} back? People of ${name} do not see it any more.`) && move(customer, own);
+  const takeBack = (/** @type {string} */ customer) => confirm(`Take back ${customer}? People of ${name} do not see it any more.`) && move(customer, own);
   const invite = async (/** @type {Event} */ event) => {
     const form = /** @type {HTMLFormElement} */ (event.target);
     const made = await act("POST", `/v1/organisations/${id}/invitations`, given(event));
@@ -71,15 +70,16 @@ function Owned({ id, one, again, forget }) {
     form.reset();
   };
   const row = (/** @type {any} */ owned) => html`<tr key=${owned.id}><th scope="row">${owned.id}</th><td>${owned.name}</td><td>${when(owned.created_ms)}</td>
-    <td>${id !== own && html`<button type="button" aria-label=${`Take ${owned.id} back`} onClick=${() => takeBack(owned.id)}>Take back</button>`}</td></tr>`;
+    <td>${id !== own && html`<button type="button" aria-label=${`Take back ${owned.id}`} onClick=${() => takeBack(owned.id)}>Take back</button>`}</td></tr>`;
   return html`<h3>Environments of ${name}</h3>${wrong}
     <form class="pick" id="give-environment" onSubmit=${give}>
       <label>Environment <input name="environment" list="environments" maxlength="64" pattern="[A-Za-z0-9_\\-]+" required autocomplete="off" /></label><${Environments} />
       <button type="submit">Give it to this organisation</button></form>
     <p class="note">An environment moves with its data, write keys, alert rules and incidents. Then replace its write keys: who had it before knows them.</p>
-    <${Listed} list=${list} name="customers" what="environments" draw=${(/** @type {any[]} */ rows) => (rows.length === 0 ? html`<p class="empty">No environment is listed.</p>` : html`<${Table} label="Its environments" heads=${["Id", "Name", "Since", "Actions"]}>${rows.map(row)}<//>`)} />
-    ${one?.people === 0 && html`<h3>Nobody has joined yet</h3><form class="pick" id="invite-owner" onSubmit=${invite}>
+    <${Listed} list=${list} name="customers" what="environments" draw=${(/** @type {any[]} */ rows) => (rows.length === 0 ? html`<p class="empty">${id === own ? "No environment is listed: every one that no other organisation has is yours." : "It has no environment yet."}</p>` : html`<${Table} label="Its environments" heads=${["Id", "Name", "Since", "Actions"]}>${rows.map(row)}<//>`)} />
+    ${one?.people === 0 && html`<h3>Nobody has joined yet</h3><p class="note">Another link ends the one before.</p>
+      <form class="pick" id="invite-owner" onSubmit=${invite}>
       <label>E-mail address of its owner <input name="email" type="email" maxlength="254" required autocomplete="off" /></label>
-      <button type="submit">Make another link</button></form><p class="note">Another link ends the one before.</p>
+      <button type="submit">Make another link</button></form>
       ${link.value && html`<${Once} title=${`Send this link to the owner of ${name}.`} text=${link.value} />`}`}`;
 }
