@@ -33,6 +33,7 @@ SCREENS: Final = {
     "thresholds": "settings?part=thresholds",
     "people": "settings?part=people",
     "environments": "settings?part=environments",
+    "organisations": "settings?part=organisations",
     "audit": "settings?part=audit",
 }
 _WIDTH: Final = 1280
