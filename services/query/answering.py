@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from services.query.core import answer as answers
+from services.query.core import distributions
 from services.query.core.answer import About, Answer, Source
 from services.query.core.filters import Filter
 from services.query.core.question import Question
@@ -278,5 +279,5 @@ def _as_of_ms(read: Read) -> int | None:
 
 
 def _about(question: Question, sources: list[Source], as_of_ms: int | None, *, has_hot_rows: bool = True) -> About:
-    is_exact = question.shape != "distribution"
+    is_exact = question.field is None or distributions.is_exact(question.field)
     return About(answers.span(question.range), question.customers.listed, sources, as_of_ms, is_exact, has_hot_rows)

@@ -48,6 +48,11 @@ def normal(text: str) -> str:
     return f"replace({short}, chr(0), chr(65533))"
 
 
+def normal_text(text: str) -> str:
+    """What `normal` makes of this text."""
+    return text[:MEMBER_CHARACTERS_MAX].replace("\0", "\ufffd")
+
+
 _TITLES: Final = {
     "country": "country",
     "device": "device",
@@ -108,7 +113,7 @@ def value_of(one: Dimension, row: Mapping[str, Any]) -> str | None:
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value)[:MEMBER_CHARACTERS_MAX].replace("\0", "\ufffd")
+    return normal_text(str(value))
 
 
 def dimension(name: str) -> Dimension | None:

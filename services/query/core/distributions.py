@@ -55,6 +55,11 @@ def quantiles(field: str, counts: Mapping[int, int]) -> dict[str, float | None]:
     return found
 
 
+def is_exact(field: str) -> bool:
+    """Whether quantiles are values of views; else they are within 1 % of one."""
+    return _is_score(field)
+
+
 def _is_score(field: str) -> bool:
     return DISTRIBUTED[field] == "score"
 

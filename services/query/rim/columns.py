@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
+from services.query.core.dimensions import normal_text
 from services.query.core.sql.statements import TIME_FIELDS
 from services.query.rim.hot import kind_of
-from shared.measures import MEMBER_CHARACTERS_MAX
 
 log = structlog.get_logger("services.query")
 
@@ -56,7 +56,7 @@ class Values:
             texts = texts.chunk(0) if texts.num_chunks else pa.array([], pa.string())
         if not pa.types.is_dictionary(texts.type):
             texts = texts.dictionary_encode()
-        found = [None if value is None else _normal(value) for value in texts.dictionary.to_pylist()]
+        found = [None if value is None else normal_text(value) for value in texts.dictionary.to_pylist()]
         with self._lock:
             new = [value for value in dict.fromkeys(found) if value is not None and value not in self._places]
             if len(self._places) + len(new) > VALUES_MAX:
@@ -89,11 +89,6 @@ class Values:
         texts = pa.array([values[number] for number in there], pa.string())
         indices = pa.array(np.take(places, numbers), mask=numbers == len(values))
         return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, texts)])
-
-
-def _normal(text: str) -> str:
-    """`dimensions.normal` of one text."""
-    return text[:MEMBER_CHARACTERS_MAX].replace("\0", "\ufffd")
 
 
 @dataclass(frozen=True)

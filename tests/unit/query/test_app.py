@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import jsonschema
@@ -31,6 +31,7 @@ from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER
 from tests.unit.query.door import Nowhere, door
 
 NOW_MS = 1_774_569_600_000
+Asking = Callable[[Question], list[Statement]]
 ABOUT = About(Span(0, 1), ["acme"], [], NOW_MS, is_exact=True, has_hot_rows=True)
 
 
@@ -81,9 +82,9 @@ class FakeAnswers:
             raise self.found
         return self.found
 
-    async def rows(self, question: Question, _: object) -> tuple[list[list[dict[str, Any]]], About]:
+    async def rows(self, question: Question, asking: Asking) -> tuple[list[list[dict[str, Any]]], About]:
         await self.answer(question)
-        return [], ABOUT
+        return [[] for _ in asking(question)], ABOUT
 
     async def first_rows(
         self, question: Question, asked: Sequence[Statement], rows_max: int
@@ -212,6 +213,16 @@ async def test_a_customer_that_the_caller_may_not_see_does_not_exist_in_any_rout
             assert answers[0][0] == 404, path
             assert answers[0][1]["type"] in {f"urn:playhead:problem:{one}" for one in ("unknown-customer", "unknown")}
     assert not at.answers.asked
+
+
+@pytest.mark.parametrize("path", ["/v1/titles", "/v1/concurrency"])
+async def test_the_names_of_titles_are_those_of_the_callers_customers(path: str) -> None:
+    async with desk() as at:
+        at.answers.found = Breakdown(ABOUT, ["video_id"], 0, [])
+        status, _ = await at.get(path)
+
+    assert status == 200
+    assert [question.customers for question in at.answers.asked] == [Customers(("globex", "globex-tv"))] * 2
 
 
 async def test_suspects_are_sought_among_the_callers_customers() -> None:

@@ -44,7 +44,7 @@ def touching(views: list[View]) -> list[View]:
     """Those that were open at some time of the range."""
     end_ms = T0_MS + 2 * DAY_MS
     read = [view for view in views if not view.deleted and T0_MS <= counts_at(view) < end_ms + DAY_MS]
-    return [view for view in read if view.view_start_ms < end_ms and counts_at(view) > T0_MS]
+    return [view for view in read if view.view_start_ms < end_ms and counts_at(view) > max(T0_MS, view.view_start_ms)]
 
 
 def curve(views: list[View], video: str, at_ms: list[int]) -> list[int]:
@@ -107,19 +107,51 @@ def test_the_curves_end_now(engine: Engine, many: list[View]) -> None:
     assert all(one.peak is None and not one.views for one in future.titles)
 
 
-def test_a_peak_behind_the_present_puts_no_title_first(engine: Engine) -> None:
-    def shown(view_id: str, video: str, begin: int) -> View:
-        at_ms = T0_MS + begin * HOUR_MS
-        times = {"view_start_ms": at_ms, "view_end_ms": at_ms + HOUR_MS, "last_append_ms": at_ms + HOUR_MS}
-        return a_view(random.Random(view_id), view_id, video_id=video, first_append_ms=at_ms, deleted=False, **times)
+def shown(view_id: str, video: str, begin: int, *, hours: int = 1) -> View:
+    """A view that is open from the `begin`th hour of the range on."""
+    at_ms = T0_MS + begin * HOUR_MS
+    times = {"view_start_ms": at_ms, "view_end_ms": at_ms + hours * HOUR_MS, "last_append_ms": at_ms + hours * HOUR_MS}
+    return a_view(random.Random(view_id), view_id, video_id=video, first_append_ms=at_ms, deleted=False, **times)
 
+
+def test_a_peak_behind_the_present_puts_no_title_first(engine: Engine) -> None:
     views = [shown("a", "early", 1), *(shown(f"b{number}", "late", 9) for number in range(3))]
     answer = answered(engine, views, now_ms=T0_MS + 5 * HOUR_MS, limit="1")
     assert [one.video_id for one in answer.titles] == ["early"]
 
 
+def test_the_highest_peak_is_found_among_the_titles_with_the_most_views(engine: Engine) -> None:
+    often = [shown(f"{video}-{hour}", f"often {video}", hour) for video in range(30) for hour in (2, 4, 6)]
+    at_once = [shown(f"o-{number}", "at once", 3) for number in range(2)]
+    rare = [shown(f"r-{video}", f"rare {video:03}", 5) for video in range(180)]
+
+    answer = answered(engine, [*often, *at_once, *rare], limit="2")
+
+    assert (answer.n, answer.titles_n) == (90 + 2 + 180, 30 + 1 + 180)
+    # Of equal peaks the more views come first, and of equal ones the smaller id.
+    assert [(one.video_id, one.peak and one.peak.views) for one in answer.titles] == [("at once", 2), ("often 0", 1)]
+
+
+def test_a_view_that_was_open_at_no_time_of_the_range_is_not_counted(engine: Engine) -> None:
+    views = [shown("before", "film", -1), shown("never", "film", 3, hours=0), shown("back", "film", 5, hours=-1)]
+
+    assert answered(engine, views).n == 0
+    assert answered(engine, [*views, shown("open", "film", 0)]).n == 1
+
+
+def test_an_id_is_that_of_views_also_if_they_have_it_cut_or_empty(engine: Engine) -> None:
+    long = "e" * 150
+    views = [shown("a", long, 1), shown("b", "", 2)]
+
+    listed = answered(engine, views)
+    named = answered(engine, views, videos=json.dumps([long, long[:100], ""]))
+
+    assert {one.video_id for one in listed.titles} == {long[:100], ""}
+    assert [(one.video_id, one.n, max(one.views)) for one in named.titles] == [("", 1, 1), (long[:100], 1, 1)]
+
+
 @pytest.mark.parametrize(
-    "text", ["final", "{}", "[]", "[1]", '[""]', json.dumps([str(number) for number in range(CURVES_MAX + 1)])]
+    "text", ["final", "{}", "[]", "[1]", "[null]", json.dumps([str(number) for number in range(CURVES_MAX + 1)])]
 )
 def test_videos_that_are_no_short_list_are_refused(engine: Engine, text: str) -> None:
     with pytest.raises(Wrong) as raised:

@@ -57,8 +57,11 @@ def one_of(name: str, value: str | None) -> Filter:
 
 def cohorts() -> list[Filter]:
     single = [one_of(name, value) for name, values in VALUES.items() for value in values]
-    pairs = [pair for pair in itertools.combinations(single, 2) if pair[0].dimension != pair[1].dimension]
-    return single + [Filter(all_of=pair) for pair in CHANCE.sample(pairs, COHORTS_MAX - len(single))]
+    several: list[tuple[Filter, ...]] = []
+    for size, count in ((3, 3), (4, 1), (2, COHORTS_MAX - len(single) - 4)):
+        combined = itertools.combinations(single, size)
+        several += CHANCE.sample([one for one in combined if len({part.dimension for part in one}) == size], count)
+    return single + [Filter(all_of=one) for one in several]
 
 
 @pytest.mark.parametrize("lengths", [[ROWS], [1, 0, 199, 300]])

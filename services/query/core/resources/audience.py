@@ -54,8 +54,9 @@ class Steps:
 
     @property
     def touches(self) -> str:
-        """Whether it was open at some time of the curve."""
-        return f"{BEGAN_FIELD} < {self.until_ms:d} AND {COUNTED_MS} > {self.range.from_ms:d}"
+        """Whether it was open at some time of the curve. One that ended when it began, or before, never was."""
+        is_open = f"{COUNTED_MS} > greatest({BEGAN_FIELD}, {self.range.from_ms:d})"
+        return f"{BEGAN_FIELD} < {self.until_ms:d} AND {is_open}"
 
     def counted(self, changes: Sequence[Row]) -> list[int]:
         """The views at every moment, from the changes at some steps."""

@@ -9,6 +9,7 @@ import msgspec
 from services.query.core import filters
 from services.query.core.answer import About, span
 from services.query.core.customers import Admit
+from services.query.core.dimensions import normal_text
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.problems import wrong
@@ -98,9 +99,9 @@ def _videos_of(text: str) -> tuple[str, ...]:
         found = msgspec.json.decode(text, type=list[str])
     except msgspec.DecodeError:
         found = []
-    if not 1 <= len(found) <= CURVES_MAX or not all(found):
+    if not 1 <= len(found) <= CURVES_MAX:
         raise wrong("videos", f"a JSON list of 1 to {CURVES_MAX} ids of videos")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(map(normal_text, found)))
 
 
 def asked_of(asked: ConcurrencyQuestion) -> Statement:

@@ -11,6 +11,7 @@ from services.query.core import filters
 from services.query.core.answer import About, Figure, Overall, Point, Timeseries
 from services.query.core.calendar import DAY_MS, Bucket
 from services.query.core.customers import Admit
+from services.query.core.dimensions import normal_text
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.question import AskedSeries, AskedWithin, Question, understood
@@ -97,7 +98,7 @@ def understood_title(video: str, asked: AskedTitle, admit: Admit, now_ms: int, *
     """The question; raises `Wrong`, and what `admit` raises."""
     shared = {name: getattr(asked, name) for name in asked.__struct_fields__}
     quality = understood(AskedSeries(**shared), admit, now_ms, days_max=days_max)
-    of_video = Filter(dimension=VIDEO, values=(video,))
+    of_video = Filter(dimension=VIDEO, values=(normal_text(video),))
     filters.check(of_video)
     quality = replace(quality, filter=filters.both([one for one in (quality.filter, of_video) if one is not None]))
     rows = Question(

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from services.query.core.answer import About, Span
-from services.query.core.suspects.answer import Looked, Outcome, Suspects, composed
+from services.query.core.suspects.answer import Looked, Outcome, Suspects, composed, said_of
 from services.query.core.suspects.statements import together
 from shared.statistics.suspects.suspect import Basis, Judged, Searched, Suspect
 from tests.unit.query.core.suspects.test_question import question
@@ -58,3 +58,14 @@ def test_cohorts_have_views_in_common_where_a_row_is_of_both_and_is_not_left_out
     rows = [{"mask": mask} for mask in (0b0001, 0b0011, 0b1001, 0b0110, 0b1000)]
 
     assert together(rows, [0, 1, 1, 1]) == [0b1010, 0b0100, 0b0010, 0]
+
+
+def test_of_a_sum_the_excess_is_that_of_all_events_also_of_those_that_the_search_cut() -> None:
+    basis = cast(Basis, None)
+    found = Suspect((("cdn", "own"),), 20, 100, 5, 100, 10.0, 2.0, 90.0, 91.0, basis)
+    asked = question(metric="rebuffer_fraction", against="usual")
+
+    (said,) = said_of(asked, Searched([found], []), ({"events_0": 60}, {"events_0": 5}))
+
+    assert not asked.measured.is_count
+    assert said == Judged(91.0, 90.0, 30.0, 2.0)

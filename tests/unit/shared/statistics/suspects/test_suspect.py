@@ -82,6 +82,11 @@ def test_of_those_near_the_line_another_is_a_suspect_too_if_it_has_no_view_in_co
     assert confirmed_by(searched("", "abc"), quads, TOTAL, [0, 0, 0]) == [1, 0, 2]
 
 
+def test_how_far_below_the_line_a_cohort_is_possible() -> None:
+    """As docs/suspects.md says it."""
+    assert (LINE, NEAR) == (3.0, -5.0)
+
+
 def test_what_is_near_the_line_is_possible_the_best_explanation_first() -> None:
     said = judgements(searched("", "abcd"), [WEAKER, WEAK, CALM, WORSE], TOTAL)
     assert NEAR < said[0].surprise < said[1].surprise <= LINE < said[3].surprise
