@@ -121,15 +121,20 @@ def test_a_peak_behind_the_present_puts_no_title_first(engine: Engine) -> None:
 
 
 def test_the_highest_peak_is_found_among_the_titles_with_the_most_views(engine: Engine) -> None:
-    often = [shown(f"{video}-{hour}", f"often {video}", hour) for video in range(30) for hour in (2, 4, 6)]
+    often = [shown(f"{video}-{hour}", f"often {video}", hour) for video in range(15) for hour in (2, 4, 6)]
     at_once = [shown(f"o-{number}", "at once", 3) for number in range(2)]
-    rare = [shown(f"r-{video}", f"rare {video:03}", 5) for video in range(180)]
+    rare = [shown(f"r-{video}", f"rare {video:03}", 5) for video in range(210)]
 
     answer = answered(engine, [*often, *at_once, *rare], limit="2")
 
-    assert (answer.n, answer.titles_n) == (90 + 2 + 180, 30 + 1 + 180)
-    # Of equal peaks the more views come first, and of equal ones the smaller id.
+    assert (answer.n, answer.titles_n) == (45 + 2 + 210, 15 + 1 + 210)
     assert [(one.video_id, one.peak and one.peak.views) for one in answer.titles] == [("at once", 2), ("often 0", 1)]
+
+
+def test_of_equal_peaks_the_title_with_more_views_comes_first_and_of_equal_ones_the_smaller_id(engine: Engine) -> None:
+    views = [shown("a", "a", 1), shown("b", "b", 1), *(shown(f"c{hour}", "c", hour) for hour in (2, 4))]
+
+    assert [one.video_id for one in answered(engine, views).titles] == ["c", "a", "b"]
 
 
 def test_a_view_that_was_open_at_no_time_of_the_range_is_not_counted(engine: Engine) -> None:
