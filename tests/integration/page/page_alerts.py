@@ -27,10 +27,10 @@ _LAND: Final = """
 BAD: Final = range(20, 25)
 
 
-def land_minutes(dsn: str, now_ms: int) -> None:
-    """Lands the minutes before `now_ms` in place of what other tests say of them."""
+def land_minutes(dsn: str, now_ms: int, minutes: int = MINUTES) -> None:
+    """Lands so many minutes before `now_ms` in place of what other tests say of them."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for back in range(1, MINUTES + 1):
+        for back in range(1, minutes + 1):
             hits = 1_200 if back in BAD else 12
             figures = {
                 "": {"": {"viewers_now": 12_000, "rebuffering_now": hits}},
@@ -54,8 +54,13 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
         customer_id=CUSTOMER, rule_name="Rebuffering", at_ms=opened_ms, opened_ms=opened_ms, last_ms=opened_ms, slices=[where],
         suspects=[SuspectSlice(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2)],
     )  # fmt: skip
-    _apart(_land(dsn, opened))
+    land(dsn, opened)
     return opened
+
+
+def land(dsn: str, change: AlertEvent) -> None:
+    """Lands a change of an incident."""
+    _apart(_land(dsn, change))
 
 
 def open_behind_others(dsn: str, now_ms: int, customer_id: str, others: int) -> AlertEvent:
@@ -68,14 +73,14 @@ def open_behind_others(dsn: str, now_ms: int, customer_id: str, others: int) -> 
         at_ms=begin_ms,
         opened_ms=begin_ms,
     )
-    _apart(_land(dsn, opened))
+    land(dsn, opened)
     for number in range(others):
         began_ms = begin_ms + 60_000 * (number + 1)
         over = event(
             "closed", customer_id=customer_id, incident_id=f"{customer_id}-{number:02}", rule_name=f"Flaps {number}",
             at_ms=began_ms + 30_000, opened_ms=began_ms,
         )  # fmt: skip
-        _apart(_land(dsn, over))
+        land(dsn, over)
     return opened
 
 

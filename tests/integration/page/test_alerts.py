@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import psycopg
@@ -16,6 +17,7 @@ from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen, settled,
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS
 from tests.integration.parts.slots import wait_until
+from tests.unit.alerts.events import event
 
 pytestmark = pytest.mark.integration
 
@@ -61,7 +63,7 @@ def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, look
     seen.open("alerts?customer=acme")
     row = page.locator("#incidents tbody tr", has_text="Fastly waits")
     expect(row.locator("td")).to_have_text(
-        ["open", "acme", f"{share:.2%}", "2.00%", "CDN fastly", re.compile("viewers"), re.compile("ago")],
+        ["open", "acme", f"{share:.2%} at opening", "2.00%", "CDN fastly", re.compile("viewers"), re.compile("ago")],
         timeout=SOON_MS,
     )
     row.get_by_role("link").click()
@@ -179,10 +181,15 @@ def test_an_incident_that_is_open_is_not_lost_behind_newer_ones_that_are_over(se
 def test_an_incident_shows_its_course_and_what_people_do_with_it(
     seen: Seen, looked: Looked, incident: AlertEvent
 ) -> None:
+    page_alerts.land_minutes(looked.installation.postgres.dsn, int(time.time() * 1_000), 3)
     seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
     page = seen.page
     page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
     expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
+    facts = page.locator("#incident-facts")
+    expect(page.locator("#figure-then")).to_have_text(re.compile(r"At opening\s*8\.10%\s*usually 2\.00%"))
+    expect(page.locator("#figure-now")).to_have_text(re.compile(r"Now\s*0\.20%\s*n 500, minute to"), timeout=SOON_MS)
+    expect(page.locator("#course .mark")).to_have_text(["began", "began"])
     # By 5 s: a mean by minute would hide the worst of a short incident.
     expect(page.locator("#course .plot").first).to_have_attribute("aria-label", re.compile("by 5 s"))
     expect(page.locator("#suspects li").first).to_contain_text("CDN fastly: 97.0% of the excess, 50.0% of viewers")
@@ -199,7 +206,6 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     comment.fill("We called the CDN.")
     page.evaluate(COUNT_SKELETONS)
     page.get_by_role("button", name="Acknowledge").click()
-    facts = page.locator("#incident-facts")
     expect(facts).to_contain_text(f"by {WATCHER}", timeout=SOON_MS)
     expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
     page.get_by_role("button", name="Mute for a day").click()
@@ -213,3 +219,23 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     assert page.evaluate("skeletons") == 0
     page.locator("#new-comment").get_by_role("button", name="Save").click()
     expect(page.locator("#comments")).to_contain_text("We called the CDN.", timeout=SOON_MS)
+
+
+def test_the_course_of_an_incident_is_marked_where_it_began_and_was_over(
+    seen: Seen, looked: Looked, incident: AlertEvent
+) -> None:
+    opened_ms = looked.now_ms // 60_000 * 60_000 - 40 * 60_000
+    over = event(
+        "closed", customer_id=page_alerts.CUSTOMER, incident_id="over", opened_ms=opened_ms,
+        at_ms=opened_ms + 15 * 60_000, slices=incident.slices,
+    )  # fmt: skip
+    page_alerts.land(looked.installation.postgres.dsn, over)
+    seen.open("incident?id=over")
+    page = seen.page
+    expect(page.locator("#course .mark")).to_have_text(["began", "over"] * 2, timeout=SOON_MS)
+    # From 30 minutes before to 10 after: 55 in all.
+    lefts = page.locator("#course .mark").evaluate_all(
+        "(all) => all.map((one) => parseFloat(one.style.left) / one.parentElement.clientWidth)"
+    )
+    assert lefts == [pytest.approx(share, abs=0.01) for share in (30 / 55, 45 / 55) * 2]
+    expect(page.locator("#figure-now")).to_have_count(0)

@@ -1,7 +1,8 @@
 // @ts-check
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
-import { liveOf, pastOf, UNKNOWN } from "./place/filters.js";
+import { liveOf, UNKNOWN } from "./place/filters.js";
+import { momentText } from "./place/ranges.js";
 import { bitrateText, countText, durationText, shareText } from "./words/format.js";
 
 /**
@@ -44,6 +45,9 @@ export function figureText(metric, value) {
   if (unit === "bps") return bitrateText(value);
   return unit === "ms" ? durationText(value) : countText(Math.round(value));
 }
+
+/** Of when the figure of an incident is: of its opening, or of a later moment that was worse. @param {{at_ms: number}} found @param {{opened_ms: number}} event @param {string} tz */
+export const whenText = ({ at_ms }, { opened_ms }, tz) => (at_ms <= opened_ms ? "at opening" : `at ${momentText(at_ms, tz, { seconds: true })}`);
 
 /** @param {Record<string, string>} slice @param {string} [all] @param {(name: string) => string} [titleOf] - What people call a dimension. */
 export const sliceText = (slice, all = "all views", titleOf = String) => Object.entries(slice).map(([name, value]) => `${titleOf(name)} ${value}`).join(", ") || all;
@@ -98,12 +102,6 @@ const OF_VIEWS = {
 
 /** @param {string} metric - Of a rule. */
 export const viewMetricOf = (metric) => OF_VIEWS[metric] ?? "";
-
-/** When the views are to be looked at: from some minutes before an incident to some after it. @param {any} incident @param {number} now_ms */
-export function aroundOf(incident, now_ms) {
-  const to_ms = Math.min((incident.closed_ms ?? now_ms) + 600_000, now_ms);
-  return { from_ms: incident.opened_ms - 1_800_000, to_ms };
-}
 
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
@@ -189,60 +187,4 @@ export function triedText(tried) {
   const all = (tried.until_ms - tried.from_ms) / 60_000;
   const part = tried.known_minutes < 0.99 * all ? ` Only ${countText(tried.known_minutes)} of ${countText(all)} minutes are known.` : "";
   return `It would have fired ${times} in the last ${days} days.${part}`;
-}
-
-/** Of a live field of topic `live`, as a rule's metric counts it: what is divided by what, and what the quotient is multiplied by. */
-const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
-  rebuffering: ["rebuffering_now", "viewers_now"],
-  failures: ["failures", "views_started"],
-  playback_failures: ["playback_failures", "views_finished"],
-  startup_failures: ["startup_failures", "views_finished"],
-  exits_before_start: ["exits_before_start", "views_finished"],
-  bad_views: ["finished_bad", "finished_rated"],
-  rebuffer_fraction: ["finished_rebuffer_ms", "finished_watch_ms"],
-  watch_ms: ["finished_watch_ms", "views_finished"],
-  startup_ms: ["startup_ms", "startups"],
-  bitrate: ["bitrate_bps_now", "bitrate_viewers_now"],
-  viewers: ["viewers_now", null],
-  views_started: ["views_started", null],
-  beacons: ["beacons", null],
-  rejected: ["rejected", "received"],
-});
-
-/** What is drawn below a metric: of how many it is. @param {string} metric */
-const besideOf = (metric) => (metricOf(metric).dimensions ? "received" : "viewers_now");
-
-const MINUTE_MS = 60_000;
-/** Live figures of each 5 s are kept for a day, and one answer has so many of them. */
-const STEP_MS = 5_000;
-const STEPS_KEPT_MS = 20 * 60 * MINUTE_MS;
-const STEPS_MAX = 1_000;
-
-/** The parameters of `/v1/live/history` that draw a slice of an incident: a short one by 5 s, in which it shows its worst, as long as these are kept. @param {any} incident @param {Record<string, string>} slice @param {number} now_ms @param {string[]} order */
-export function historyOf(incident, slice, now_ms, order) {
-  const { from_ms, to_ms } = aroundOf(incident, now_ms);
-  const fields = [...new Set([...FIELDS[incident.event.metric].filter(Boolean), besideOf(incident.event.metric)])];
-  const names = Object.keys(slice).sort((a, b) => order.indexOf(a) - order.indexOf(b));
-  // What is received and rejected is counted by minute alone.
-  const isShort = (to_ms - from_ms) / STEP_MS <= STEPS_MAX && now_ms - from_ms <= STEPS_KEPT_MS && !metricOf(incident.event.metric).dimensions;
-  const step_ms = isShort ? STEP_MS : Math.max(1, Math.ceil((to_ms - from_ms) / MINUTE_MS / STEPS_MAX)) * MINUTE_MS;
-  return {
-    parameters: { customer: incident.customer, from_ms, until_ms: Math.max(to_ms, from_ms + step_ms), step_ms, dimension: names.join(","), fields: fields.join(",") },
-    value: pastOf(`${names.join(",")}=${names.map((name) => slice[name]).join("\u001f")}`)[1],
-  };
-}
-
-/** The lines of that answer: of the metric, and of what it is a part of. @param {any} picture @param {string} metric @param {string} value */
-export function historyLines(picture, metric, value) {
-  const found = picture.values.find((/** @type {any} */ one) => one.value === value)?.series ?? {};
-  const [hits, of] = FIELDS[metric];
-  const beside = found[besideOf(metric)] ?? [];
-  const length = beside.length;
-  const times = Array.from({ length }, (_, at) => (picture.from_ms + at * picture.step_ms) / 1_000);
-  const values = times.map((_, at) => {
-    const top = found[hits]?.[at] ?? null;
-    if (top === null || of === null) return top;
-    return found[of]?.[at] ? top / found[of][at] : null;
-  });
-  return { times, values, beside };
 }

@@ -2,7 +2,7 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitsText, openFirst, sliceText } from "../core/alerts.js";
+import { allOf, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
@@ -73,15 +73,16 @@ function Incidents({ incidents }) {
 function Row({ one }) {
   const { event } = one;
   const worst = event.slices[0];
+  const since = momentText(one.opened_ms, place.value.tz, { seconds: true });
   const state = one.closed_ms ? `over, lasted ${durationText(one.closed_ms - one.opened_ms)}` : one.acknowledged_by ? `open, ${one.acknowledged_by} is on it` : "open";
   return html`<tr>
-    <th scope="row"><${Link} to=${{ screen: "incident", more: { id: one.id } }}>${event.rule_name}<//></th>
+    <th scope="row"><${Link} aria-label=${`${event.rule_name}, since ${since}`} to=${{ screen: "incident", more: { id: one.id } }}>${event.rule_name}<//></th>
     <td class=${one.closed_ms ? "" : "is-warm"}>${state}</td>
     <td>${one.customer}</td>
-    <td>${worst && figureText(event.metric, worst.value)}</td>
+    <td>${worst && html`${figureText(event.metric, worst.value)} <span class="note">${whenText(worst, event, place.value.tz)}</span>`}</td>
     <td>${worst && figureText(event.metric, worst.usual)}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? hitsText(event.metric, event.affected_max) : ""}</td>
-    <td>${momentText(one.opened_ms, place.value.tz, { seconds: true })} (${ageText(now_ms.value - one.opened_ms)} ago)</td>
+    <td>${since} (${ageText(now_ms.value - one.opened_ms)} ago)</td>
   </tr>`;
 }

@@ -2,8 +2,9 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, aroundOf, figureText, historyLines, historyOf, hitOf, hitsText, metricOf, sliceText, viewMetricOf } from "../core/alerts.js";
+import { allOf, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
+import { aroundOf, historyLines, historyOf, latestOf, newestOf } from "../core/course.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
@@ -47,6 +48,7 @@ function Drawn({ story, done }) {
     <ul class="facts" id="incident-facts">
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
       ${incident.closed_ms && html`<li><span class="note">Until</span><b>${momentText(incident.closed_ms, tz, { seconds: true })}</b></li>`}
+      <${Figures} incident=${incident} />
       <li><span class="note">Hit at a time, at most</span><b>${hitsText(event.metric, event.affected_max)}</b></li>
       ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
@@ -69,6 +71,22 @@ function Drawn({ story, done }) {
   </section>`;
 }
 
+/** The figure of the worst slice when it was found, and where the incident is open the one of the newest minute. @param {{incident: any}} props */
+function Figures({ incident }) {
+  const { event } = incident;
+  const { tz } = place.value;
+  const worst = event.slices[0];
+  const { parameters, value } = newestOf(incident, worst?.slice ?? {}, now_ms.value, Object.keys(dimensions.value));
+  const found = useFetched(worst && !incident.closed_ms ? `incident now ${incident.id} ${parameters.dimension} ${value}` : null, () => historyAddress(parameters), 0, parameters.until_ms);
+  if (!worst) return null;
+  const newest = found.data && latestOf(found.data, event.metric, value);
+  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))}</span><b>${figureText(event.metric, worst.value)}</b><span class="note">${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}</span></li>
+    ${newest && html`<li id="figure-now"><span class="note">Now</span><b>${figureText(event.metric, newest.value)}</b><span class="note">${newest.n === null ? "" : `n ${countText(newest.n)}, `}minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
+}
+
+/** @param {any} parameters */
+const historyAddress = (parameters) => `/v1/live/history?${new URLSearchParams(parameters)}`;
+
 /** Views that finished in the slice while it lasted, and those of them that were hit. @param {{incident: any}} props */
 function Views({ incident }) {
   const { event } = incident;
@@ -89,20 +107,21 @@ function Course({ incident }) {
   const slice = event.slices[0]?.slice ?? {};
   const minute_ms = now_ms.value - (now_ms.value % 60_000);
   const { parameters, value } = historyOf(incident, slice, minute_ms, Object.keys(dimensions.value));
-  const found = useFetched(`incident course ${incident.id} ${parameters.dimension} ${value}`, () => `/v1/live/history?${new URLSearchParams(/** @type {any} */ (parameters))}`, 0, parameters.until_ms);
+  const found = useFetched(`incident course ${incident.id} ${parameters.dimension} ${value}`, () => historyAddress(parameters), 0, parameters.until_ms);
   const { title, unit } = metricOf(event.metric);
   const step = parameters.step_ms < 60_000 ? "by 5 s" : "by minute";
   const counted = capital(hitOf(event.metric));
+  const marks = [{ at_s: incident.opened_ms / 1_000, title: "began" }, ...(incident.closed_ms ? [{ at_s: incident.closed_ms / 1_000, title: "over" }] : [])];
   const drawn = (/** @type {any} */ picture) => {
     const { times, values, beside } = historyLines(picture, event.metric, value);
     if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
     const line = (/** @type {string} */ name, /** @type {any[]} */ numbers) => [{ title: name, kind: "value", key: [], values: numbers, counts: [] }];
     return html`<div class="charts">
-      <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} title=${`${title} ${step}`} hasCounts=${false} />
-      <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} title=${`${counted} ${step}`} hasCounts=${false} /></div>`;
+      <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${false} />
+      <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} marks=${marks} title=${`${counted} ${step}`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
-    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric), titleOf)}, ${step}</p></div>
+    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice, allOf(event.metric), titleOf)}, ${step}; dashed: when the incident began${incident.closed_ms ? " and was over" : ""}</p></div>
     <div id="course"><${Answered} of=${found} height=${340} draw=${drawn} /></div>
   </section>`;
 }
@@ -114,10 +133,10 @@ function Found({ incident }) {
     <div class="section-head"><h2 id="found-title">${metricOf(event.metric).title}: where</h2></div>
     <div class="scroll" tabindex="0" role="region" aria-label="Where">
       <table id="found">
-        <thead><tr><th scope="col">Where</th><th scope="col">Figure</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
+        <thead><tr><th scope="col">Where</th><th scope="col">Figure then</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
         <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
-          <td>${figureText(event.metric, one.value)}</td><td>${figureText(event.metric, one.usual)}</td>
+          <td>${figureText(event.metric, one.value)} <span class="note">${whenText(one, event, place.value.tz)}</span></td><td>${figureText(event.metric, one.usual)}</td>
           <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
           <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
           <td><${Around} incident=${incident} slice=${one.slice} /></td>
@@ -142,10 +161,11 @@ function Suspects({ incident }) {
 function Around({ incident, slice }) {
   const { from_ms, to_ms } = aroundOf(incident, now_ms.value);
   // What was rejected is no view.
-  if (metricOf(incident.event.metric).dimensions) return html`<${Link} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
+  const where = sliceText(slice, allOf(incident.event.metric), titleOf);
+  if (metricOf(incident.event.metric).dimensions) return html`<${Link} aria-label=${`See what is rejected: ${where}`} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
   const to = { screen: "explore", customer: incident.customer, range: "", from: String(from_ms), to: String(to_ms), filters: filtersOf(slice), more: { metrics: viewMetricOf(incident.event.metric) } };
   const errors = { ...to, screen: "errors", more: { since: String(incident.opened_ms) } };
-  return html`<${Link} to=${to}>Explore its views<//> · <${Link} to=${errors}>Errors since then<//>`;
+  return html`<${Link} aria-label=${`Explore its views: ${where}`} to=${to}>Explore its views<//> · <${Link} aria-label=${`Errors since then: ${where}`} to=${errors}>Errors since then<//>`;
 }
 
 /** @param {{story: any}} props */

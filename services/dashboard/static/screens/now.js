@@ -40,7 +40,7 @@ export default function Now() {
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
   return html`
     <${Controls} hasRange=${false} />
-    <${RecentIncidents} />
+    <${RecentIncidents} picture=${status.level === "good" ? picture : null} />
     <section aria-labelledby="now-title">
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}

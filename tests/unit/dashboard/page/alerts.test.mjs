@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
-import { aroundOf, dimensionsOf, figureOf, figureText, historyLines, historyOf, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf } from "../../../../services/dashboard/static/core/alerts.js";
+import { dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerts.js";
+import { aroundOf, historyLines, historyOf, latestOf, newestOf, nowOf } from "../../../../services/dashboard/static/core/course.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -130,4 +131,39 @@ test("a rule on rejected beacons names what collectors count by, and what it mus
 
 test("one hit is one, and many are counted", () => {
   assert.deepEqual([hitsText("rebuffering", 1), hitsText("rebuffering", 1_300), hitsText("rejected", 1)], ["1 viewer", "1,300 viewers", "1 beacon"]);
+});
+
+test("what is counted is drawn by the minute, as rules take it", () => {
+  const picture = { from_ms: 0, step_ms: 5_000, values: [{ value: "", series: { views_started: [2, 4], viewers_now: [100, 90] } }] };
+  assert.deepEqual(historyLines(picture, "views_started", "").values, [24, 48]);
+  assert.deepEqual(historyLines(picture, "viewers", "").values, [100, 90]);
+});
+
+test("the figure of an incident says when it was", () => {
+  const event = { opened_ms: 1_795_996_800_000 };
+  assert.equal(whenText({ at_ms: 1_795_996_800_000 }, event, "UTC"), "at opening");
+  assert.equal(whenText({ at_ms: 1_795_996_865_000 }, event, "UTC"), "at 30 Nov, 00:01:05");
+});
+
+test("the figure of now is that of the newest minute that is known", () => {
+  const incident = { customer: "acme", event: { metric: "rebuffering" } };
+  const { parameters, value } = newestOf(incident, { cdn: "a" }, 10_030_000, ["cdn"]);
+  assert.deepEqual([parameters.from_ms, parameters.until_ms, parameters.step_ms, parameters.dimension, value], [9_840_000, 10_020_000, 60_000, "cdn", "a"]);
+  const picture = { from_ms: 9_840_000, step_ms: 60_000, values: [{ value, series: { rebuffering_now: [5, 4, null], viewers_now: [100, 80, null] } }] };
+  assert.deepEqual(latestOf(picture, "rebuffering", value), { value: 0.05, n: 80, to_ms: 9_960_000 });
+  assert.equal(latestOf(picture, "rebuffering", "another"), null);
+  const counted = { from_ms: 0, step_ms: 60_000, values: [{ value: "", series: { beacons: [30], viewers_now: [3] } }] };
+  assert.deepEqual(latestOf(counted, "beacons", ""), { value: 30, n: null, to_ms: 60_000 });
+});
+
+test("live figures say the figure of now, of what they are of", () => {
+  const picture = { customer: "acme", slice: "", slices_of: "", now: { viewers_now: 50, rebuffering_now: 1 }, slices: { cdn: [{ value: "a", viewers_now: 20, rebuffering_now: 1 }] } };
+  const of = (/** @type {any} */ slice, metric = "rebuffering", customer = "acme") => ({ customer, event: { metric, slices: [{ slice }] } });
+  assert.deepEqual(nowOf(picture, of({})), { value: 0.02, n: 50 });
+  assert.deepEqual(nowOf(picture, of({ cdn: "a" })), { value: 0.05, n: 20 });
+  assert.deepEqual(nowOf(picture, of({ cdn: "a" }, "viewers")), { value: 20, n: null });
+  // Of others nothing is at hand: a pair, a value with few viewers, what is counted, another customer, a slice.
+  for (const one of [of({ cdn: "a", country: "DE" }), of({ cdn: "b" }), of({}, "failures"), of({}, "rebuffering", "globex")]) assert.equal(nowOf(picture, one), null);
+  assert.equal(nowOf({ ...picture, slice: "cdn=a" }, of({})), null);
+  assert.equal(nowOf(null, of({})), null);
 });

@@ -7,6 +7,7 @@ import { axisText, countText, valueText } from "../../core/words/format.js";
 import { axisOf } from "../../core/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
+import { place as placeMarks } from "./marks.js";
 
 /** @typedef {import("uplot")} Plot */
 
@@ -40,22 +41,22 @@ const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
 /**
  * @param {{times: number[], lines: import("../../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
  *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean,
- *   range?: {from_ms: number, to_ms: number}}} props - Times in seconds. `top`: the least that the scale reaches up to. `range`: what was asked for. Small: the figure under the pointer alone; the zone is said once beside all of them.
+ *   range?: {from_ms: number, to_ms: number}, marks?: import("./marks.js").Mark[]}} props - Times in seconds. `top`: the least that the scale reaches up to. `range`: what was asked for. Small: the figure under the pointer alone; the zone is said once beside all of them.
  */
-export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false, range }) {
+export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false, range, marks = [] }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {Plot | null} */ (null));
   const at = useSignal(/** @type {number | null} */ (null));
   const axis = useRef(axisOf(times, range));
   axis.current = axisOf(times, range);
-  const form = JSON.stringify([lines.map((line) => [line.title, line.beside]), unit, tz, title, height, Boolean(zoom), isDark.value, top, Boolean(library.value)]);
+  const form = JSON.stringify([lines.map((line) => [line.title, line.beside]), unit, tz, title, height, Boolean(zoom), isDark.value, top, marks, Boolean(library.value)]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
   // Before the page is seen, so that nothing jumps.
   useLayoutEffect(() => {
     const into = /** @type {HTMLElement} */ (box.current);
     if (!library.value) return undefined;
-    const made = new library.value(options(library.value, into, { lines, unit, tz, height, zoom, at, top, across: axis }), data, into);
+    const made = new library.value(options(library.value, into, { lines, unit, tz, height, zoom, at, top, marks, across: axis }), data, into);
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height }));
     watch.observe(into);
@@ -102,7 +103,7 @@ const LOW = 180;
 const alone = (values) => values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
 
 /** @param {typeof import("uplot")} uPlot @param {HTMLElement} into @param {any} what @returns {import("uplot").Options} */
-function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, across }) {
+function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, marks, across }) {
   const ink = style(into, "--soft");
   const grid = style(into, "--edge");
   const places = colours(lines);
@@ -133,6 +134,7 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, across }
       })),
     ],
     hooks: {
+      draw: [(plot) => placeMarks(plot, marks)],
       // Without an event nobody has moved it: a new answer, or a chart that is made again, leaves the place that is read.
       setCursor: [(plot) => { at.value = plot.cursor.idx ?? (plot.cursor.event ? null : at.peek()); }],
       setSelect: [

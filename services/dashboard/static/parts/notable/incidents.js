@@ -1,9 +1,10 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, figureText, metricOf, openFirst, sliceText } from "../../core/alerts.js";
+import { allOf, figureText, metricOf, openFirst, sliceText, whenText } from "../../core/alerts.js";
+import { nowOf } from "../../core/course.js";
 import { ageText, countText } from "../../core/words/format.js";
-import { HOUR_MS } from "../../core/place/ranges.js";
+import { HOUR_MS, momentText } from "../../core/place/ranges.js";
 import { now_ms, useFetched } from "../data/asking.js";
 import { html } from "../html.js";
 import { titleOf } from "../data/known.js";
@@ -12,8 +13,8 @@ import { Link, place } from "../place.js";
 const AGAIN_MS = 5_000;
 const LISTED_MAX = 5;
 
-/** Nothing is drawn where there are none. */
-export function RecentIncidents() {
+/** Nothing is drawn where there are none. @param {{picture: any}} props - The live figures, if they have come. */
+export function RecentIncidents({ picture }) {
   const { customer } = place.value;
   const of = customer === "*" ? "" : `&customer=${encodeURIComponent(customer)}`;
   const newest = useFetched(`recent incidents ${of}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}`, AGAIN_MS);
@@ -22,18 +23,19 @@ export function RecentIncidents() {
   const open = useFetched(isFull ? `open incidents ${of}` : null, () => `/v1/alerts/incidents?state=open&limit=${LISTED_MAX + 1}${of}`, AGAIN_MS);
   const recent = openFirst(open.data?.incidents ?? [], newest.data?.incidents ?? []).filter((one) => !one.closed_ms || now_ms.value - one.closed_ms < HOUR_MS);
   if (!recent.length) return null;
-  return html`<ul class="recent" id="recent-incidents" aria-label="Incidents of this hour">${recent.slice(0, LISTED_MAX).map((one) => html`<${One} key=${one.id} one=${one} />`)}
+  return html`<ul class="recent" id="recent-incidents" aria-label="Incidents of this hour">${recent.slice(0, LISTED_MAX).map((one) => html`<${One} key=${one.id} one=${one} picture=${picture} />`)}
     ${recent.length > LISTED_MAX && html`<li class="note"><${Link} to=${{ screen: "alerts", more: {} }}>All incidents<//></li>`}</ul>`;
 }
 
-/** @param {{one: any}} props */
-function One({ one }) {
+/** @param {{one: any, picture: any}} props */
+function One({ one, picture }) {
   const { event } = one;
   const worst = event.slices[0];
+  const now = one.closed_ms ? null : nowOf(picture, one);
   const state = one.closed_ms ? `ended ${ageText(now_ms.value - one.closed_ms)} ago` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
   return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
-    <${Link} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
-    ${worst && html` ${figureText(event.metric, worst.value)}${metricOf(event.metric).unit !== "count" && html` <span class="note">n ${countText(worst.of)}</span>`}, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    <${Link} aria-label=${`${event.rule_name}, since ${momentText(one.opened_ms, place.value.tz, { seconds: true })}`} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
+    ${worst && html` ${figureText(event.metric, worst.value)} ${whenText(worst, event, place.value.tz)}${metricOf(event.metric).unit !== "count" && html` <span class="note">n ${countText(worst.of)}</span>`}${now && html`, now <b>${figureText(event.metric, now.value)}</b>${now.n !== null && html` <span class="note">n ${countText(now.n)}</span>`}`}, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
     <span class="note"> ${one.customer} · ${state}</span>
   </li>`;
 }
