@@ -38,6 +38,22 @@ ONE_LOOK_MS: Final = 1_000
 TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]
     .filter((one) => one.getBoundingClientRect().right > width && !one.closest(".scroll"))
     .map((one) => one.outerHTML.slice(0, 80))"""
+#: Names that buttons or links of several rows share, although each does something else. Figures are named by their heads.
+SAME_NAMED: Final = r"""() => {
+    const nameOf = (one) => (one.getAttribute("aria-label") ?? one.textContent).replace(/\s+/g, " ").trim() || one.title;
+    const found = new Map();
+    for (const one of document.querySelectorAll("main :is(button, a[href])")) {
+        const name = nameOf(one);
+        const row = one.closest("tbody tr, li, .chip");
+        if (!row || /^(n )?[\d.–(]/.test(name)) continue;
+        const does = one.matches(".what") ? name : one.matches("a") ? one.getAttribute("href") : row;
+        found.set(name, (found.get(name) ?? new Set()).add(does));
+    }
+    return [...found].filter(([, all]) => all.size > 1).map(([name]) => name);
+}"""
+#: Boxes that scroll from side to side.
+SCROLLING: Final = """() => [...document.querySelectorAll(".scroll")].filter((one) => one.scrollWidth > one.clientWidth)
+    .map((one) => one.getAttribute("aria-label"))"""
 #: Counts from now on how often something that is shown gives way to a skeleton: `skeletons`.
 COUNT_SKELETONS: Final = """() => { window.skeletons = 0; new MutationObserver((changes) => {
     for (const { addedNodes } of changes) for (const node of addedNodes)

@@ -7,7 +7,8 @@ from playwright.sync_api import BrowserContext, Route, expect
 
 from services.dashboard.page import bundle
 from shared.schemas.alerts.event import AlertEvent
-from tests.integration.page.looking import PHONE, SCREENS, TOO_WIDE, ZONE, Seen
+from tests.integration.page import page_rows
+from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, TOO_WIDE, ZONE, Seen
 from tests.integration.page.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
 from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import DAY_MS
@@ -69,28 +70,29 @@ def test_every_screen_is_accessible_and_fits_a_phone(
         seen.open(screen)
         expect(page.locator("main h2").first).to_be_visible(timeout=SOON_MS)
         expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
-        # Forms that are folded are checked as well.
+        # What is folded is checked as well.
+        page.evaluate("document.querySelectorAll('main .unfold').forEach((one) => one.click())")
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], screen
         assert inaccessible(page) == [], screen
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen, scheme: str) -> None:
+def test_buttons_of_different_rows_have_names_of_their_own(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
     page = seen.page
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-    for path in ("login", "limits?customer=acme", "partitions", "docs", "replay?customer=acme&session=of-nobody"):
-        seen.open(path)
-        expect(page.locator("h1").first).to_be_visible(timeout=SOON_MS)
-        if path == "docs":
-            expect(page.locator("#operations article").nth(5)).to_be_visible(timeout=SOON_MS)
-            # All operations are drawn in the same way, and there are a hundred.
-            page.evaluate(
-                "document.querySelectorAll('#operations > *:nth-child(n + 9)').forEach((one) => one.remove())"
-            )
-        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], path
-        assert inaccessible(page) == [], path
+    seen.open("")
+    page_rows.two_of_each(page, looked)
+    watch_now(looked.installation)
+    for screen in (*page_rows.SCREENS, f"incident?id={incident.incident_id}"):
+        seen.open(screen)
+        expect(page.locator("main h2").first).to_be_visible(timeout=SOON_MS)
+        expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+        assert page.evaluate(SAME_NAMED) == [], screen
+    # The check sees what it must.
+    seen.open(f"alerts?customer={page_rows.CUSTOMER}")
+    deletes = page.locator("#rules tbody").get_by_role("button", name="Delete: Rule")
+    expect(deletes).to_have_count(2, timeout=SOON_MS)
+    deletes.evaluate_all("(all) => all.forEach((one) => one.removeAttribute('aria-label'))")
+    assert page.evaluate(SAME_NAMED) == ["Delete"]
 
 
 def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looked) -> None:
@@ -111,6 +113,7 @@ def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, lo
     expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
     expect(page.locator("#slices-note")).to_contain_text("too many customers")
     assert page.evaluate("document.querySelectorAll('*').length") < 2_500
+    page.locator(".unfold").click()
     page.locator("input#customer").fill("customer-000")
     page.locator("input#customer").press("Enter")
     expect(page.locator("#slice-video_title")).to_contain_text(LONG_TITLE, timeout=SOON_MS)

@@ -23,8 +23,8 @@ export function Form({ id, send, done, children, title = "Save", hasReset = true
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}</form>`;
 }
 
-/** A button that does one thing, and says that it did. @param {{title: string, act: () => Promise<any>, done: () => void, asks?: string}} props - `asks`: what is asked before, where nothing brings it back. */
-export function Act({ title, act, done, asks }) {
+/** A button that does one thing, and says that it did. @param {{title: string, act: () => Promise<any>, done: () => void, of?: string, asks?: string}} props - `of`: what it does it to, where other rows have the same button; screen readers name it. `asks`: what is asked before, where nothing brings it back. */
+export function Act({ title, act, done, of, asks }) {
   const state = useSignal("");
   const press = async () => {
     if (asks && !confirm(asks)) return;
@@ -36,5 +36,5 @@ export function Act({ title, act, done, asks }) {
       state.value = /** @type {any} */ (wrong).title;
     }
   };
-  return html`<button type="button" onClick=${press}>${title}</button> <span class="note" role="status">${state.value}</span>`;
+  return html`<button type="button" aria-label=${of && `${title}: ${of}`} onClick=${press}>${title}</button> <span class="note" role="status">${state.value}</span>`;
 }

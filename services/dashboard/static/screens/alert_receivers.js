@@ -28,9 +28,9 @@ export function Receivers({ receivers, done }) {
     <thead><tr><th scope="col">Receiver</th><th scope="col">Kind</th><th scope="col">Changed by</th><th scope="col">Actions</th></tr></thead>
     <tbody>${receivers.map((one) => html`<tr key=${one.id}>
       <th scope="row">${one.name}</th><td>${one.kind}</td><td>${one.changed_by}</td>
-      <td>${mayChange() && html`<${Act} title="Send a test" act=${() => change("POST", `/v1/alerts/receivers/${one.id}/test`)} done=${done} />
-        <button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
-        <${Act} title="Delete" asks=${`Delete the receiver ${one.name}?`} act=${() => change("DELETE", `/v1/alerts/receivers/${one.id}`)} done=${done} />`}</td>
+      <td>${mayChange() && html`<${Act} title="Send a test" of=${one.name} act=${() => change("POST", `/v1/alerts/receivers/${one.id}/test`)} done=${done} />
+        <button type="button" aria-label=${`Change: ${one.name}`} onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
+        <${Act} title="Delete" of=${one.name} asks=${`Delete the receiver ${one.name}?`} act=${() => change("DELETE", `/v1/alerts/receivers/${one.id}`)} done=${done} />`}</td>
     </tr>`)}</tbody>
   </table></div>
   ${changed && html`<${ReceiverForm} key=${changed.id} id="change-receiver" receiver=${changed} done=${finish} />`}`;

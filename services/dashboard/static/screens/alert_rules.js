@@ -18,6 +18,9 @@ const NEW = { name: "", metric: "rebuffering", condition: "anomaly", direction: 
 const UNITS = { share: "percent", ms: "ms", bps: "bits a second", count: "a number" };
 const ALL_DAYS = [0, 1, 2, 3, 4, 5, 6];
 
+/** A rule among those of several customers. @param {any} one */
+const named = ({ rule }) => `${rule.name}, ${rule.customer}`;
+
 /** @param {{rules: any[], receivers: any[], done: () => void}} props */
 export function Rules({ rules, receivers, done }) {
   const edited = useSignal("");
@@ -35,8 +38,8 @@ export function Rules({ rules, receivers, done }) {
         <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, nameOf)}</td><td>${one.rule.severity}</td>
         <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
-        <td>${mayChange() && html`<button type="button" onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
-          <${Act} title="Delete" asks=${`Delete the rule ${one.rule.name}?`} act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} />`}</td>
+        <td>${mayChange() && html`<button type="button" aria-label=${`Change: ${named(one)}`} onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
+          <${Act} title="Delete" of=${named(one)} asks=${`Delete the rule ${one.rule.name}?`} act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} />`}</td>
       </tr>`)}</tbody>
     </table>
   </div>

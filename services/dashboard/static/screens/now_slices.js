@@ -112,7 +112,7 @@ export function Customers({ picture }) {
             <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
             <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
             <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
-            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`}>limits</a></td>
+            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`} aria-label=${`limits of ${one.customer}`}>limits</a></td>
           </tr>`;
         })}</tbody>
       </table>

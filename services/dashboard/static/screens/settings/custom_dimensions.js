@@ -23,8 +23,8 @@ export default function CustomDimensions() {
     if (await set(String(name).trim(), String(title))) form.reset();
   };
   const row = (/** @type {any} */ one) => html`<tr key=${one.name}><th scope="row"><code>${one.name}</code></th><td>${one.title}</td>
-    <td>${!one.name.includes(",") && html`<${Link} to=${{ screen: "explore", more: { by: `custom.${one.name}` } }}>Explore by it<//>`}</td>
-    <td>${may("edit") && html`<button type="button" onClick=${() => set(one.name, null)}>Remove</button>`}</td></tr>`;
+    <td>${!one.name.includes(",") && html`<${Link} aria-label=${`Explore by it: ${one.title}`} to=${{ screen: "explore", more: { by: `custom.${one.name}` } }}>Explore by it<//>`}</td>
+    <td>${may("edit") && html`<button type="button" aria-label=${`Remove: ${one.name}`} onClick=${() => set(one.name, null)}>Remove</button>`}</td></tr>`;
   return html`${wrong}
     <p class="note">What players send as custom data can be filtered and broken down by. A title here names it on every screen, and puts it into the lists of dimensions.</p>
     ${may("edit") && html`<form class="pick" id="name-dimension" onSubmit=${add}>

@@ -23,7 +23,7 @@ export default function Keys({ customer }) {
   const isOver = (/** @type {any} */ one) => one.revoked_ms !== null || (one.expires_ms ?? Infinity) < Date.now();
   const row = (/** @type {any} */ one) => html`<tr key=${one.key}><th scope="row"><code>${one.key}</code></th><td>${one.name}</td><td>${one.origins.join(" ") || "as the environment"}</td>
     <td>${limitsText(one)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
-    <td>${may("manage") && !isOver(one) && html`<button type="button" onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" onClick=${() => act("POST", `/v1/keys/${one.key}/replace`, {})}>Replace</button> <button type="button" onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
+    <td>${may("manage") && !isOver(one) && html`<button type="button" aria-label=${`Change: ${one.key}`} onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" aria-label=${`Replace: ${one.key}`} onClick=${() => act("POST", `/v1/keys/${one.key}/replace`, {})}>Replace</button> <button type="button" aria-label=${`Revoke: ${one.key}`} onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
   const draw = (/** @type {any[]} */ keys) => {
     const one = keys.find((key) => key.key === changed.value);
     return html`${keys.length === 0 ? html`<p class="empty">No key was made for ${customer}.</p>` : html`<${Table} label="Write keys" heads=${["Key", "Name", "Origins", "Limits of a collector", "End", "Actions"]}>${keys.map(row)}<//>`}

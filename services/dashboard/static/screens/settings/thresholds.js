@@ -60,8 +60,8 @@ function One({ one, set }) {
       <label>Good to (${unit}) <${Field} name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
       <label>Bad above (${unit}) <${Field} name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
       <label>From n views <${Field} name="n" type="number" min="1" max="1000000" value=${String(one.n)} disabled=${!mayEdit} required /></label>
-      ${mayEdit && html`<button type="submit">Save</button>`}
-      ${mayEdit && one.of !== "default" && html`<button type="button" onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
+      ${mayEdit && html`<button type="submit" aria-label=${`Save: ${title}`}>Save</button>`}
+      ${mayEdit && one.of !== "default" && html`<button type="button" aria-label=${`Back to before: ${title}`} onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
     </span>
   </form></li>`;
 }
