@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.integration.page.looking import Seen, number, within
+from tests.integration.page.looking import PHONE, Seen, number, within
 from tests.integration.page.page_parts import Looked
-from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import FIGURES
 
 pytestmark = pytest.mark.integration
@@ -148,3 +148,28 @@ def _focus(page: Page, wanted: Locator) -> None:
             return
         page.keyboard.press("Tab")
     raise AssertionError("no key reaches it")
+
+
+def test_on_a_phone_one_line_says_what_is_chosen_and_unfolds_it(seen: Seen) -> None:
+    page = seen.page
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    seen.open("errors?customer=acme&range=7d")
+    line = page.get_by_role("button", name="Customer, range and filters: acme · Last 7 days · Europe/Berlin")
+    expect(line).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#customer")).to_be_hidden()
+    box, head = line.bounding_box(), page.locator("header").bounding_box()
+    assert box is not None
+    assert head is not None
+    assert box["y"] + box["height"] - head["y"] - head["height"] < 60
+    assert inaccessible(page) == []
+    line.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("#customer")).to_be_focused()
+    page.locator("#range").select_option("24h")
+    folded = page.get_by_role("button", name="acme · Last 24 hours", expanded=True)
+    folded.press("Space")
+    expect(page.locator("#customer")).to_be_hidden()
+    # There is room for all of them elsewhere.
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(page.locator("#customer")).to_be_visible()
+    expect(page.locator(".unfold")).to_be_hidden()

@@ -7,6 +7,7 @@ import { changeText, countText, NONE, shareText, shortened } from "../core/words
 import { COMPARED, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Folded } from "../parts/narrowing/folded.js";
 import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
@@ -30,7 +31,7 @@ export default function Errors() {
   const at_ms = msOf(since, tz);
   return html`
     <${Controls} />
-    <div class="controls" role="region" aria-label="What is shown">
+    <${Folded} id="shown" label="What is shown" summary=${`New since ${at_ms === null ? "any time" : momentText(at_ms, tz)} · compared with ${compare ? COMPARED.previous.title : "nothing"}`}>
       <label class="pick">New since
         <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
@@ -38,7 +39,7 @@ export default function Errors() {
       <span class="note">such as the moment of a release; it lies within the range</span>
       ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<label class="pick">Compare
         <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}><option value="">with nothing</option><option value="previous">${COMPARED.previous.title}</option></select></label>`}
-    </div>
+    <//>
     <section aria-labelledby="errors-title">
       <h2 id="errors-title">Errors</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`

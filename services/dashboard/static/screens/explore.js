@@ -16,6 +16,7 @@ import { WhoIsBehind } from "../parts/notable/who_is_behind.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls, narrowTo } from "../parts/narrowing/controls.js";
 import { BreakdownSelect } from "../parts/narrowing/dimension_select.js";
+import { Folded } from "../parts/narrowing/folded.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, metrics, nameOf } from "../parts/data/known.js";
@@ -26,6 +27,8 @@ import { Distribution } from "./explore_distribution.js";
 import { Groups } from "./explore_groups.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
+/** @type {Record<string, string>} */
+const FORMS = { line: "Line", multiples: "Small multiples", table: "Table", distribution: "Distribution" };
 
 export default function Explore() {
   const { more } = place.value;
@@ -33,19 +36,20 @@ export default function Explore() {
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
   const compare = more.compare ?? "";
+  const byWhat = by && ` by ${nameOf(by)}${second && ` and ${nameOf(second)}`}`;
   const overall = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);
   return html`
     <${Controls} />
-    <div class="controls" role="region" aria-label="What is shown">
+    <${Folded} id="shown" label="What is shown" summary=${`${capital(metricOf(metric).title)}${byWhat} · ${FORMS[as] ?? as}`}>
       <label class="pick">Metric <${MetricSelect} value=${metric} /></label>
       <${BreakdownSelect} id="by" title="By" value=${by} none="nothing" choose=${(/** @type {string} */ v) => go({ more: { by: v, rows: "" } })} />
       ${by && html`<${BreakdownSelect} id="by-second" title="and" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table", rows: "" } })} />`}
       <${Compare} value=${compare} />
       <${Forms} as=${as} />
       <${Export} ...${exportOf({ metric, as, by, second, compare, table: tableOf(more, metricOf(metric)) })} />
-    </div>
+    <//>
     <section aria-labelledby="explore-title">
-      <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${nameOf(by)}${second && ` and ${nameOf(second)}`}`}</h2>
+      <h2 id="explore-title"><${MetricName} name=${metric} />${byWhat}</h2>
       <${Overall} found=${overall} metric=${metric} />
       <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
@@ -68,9 +72,8 @@ function MetricSelect({ value }) {
 
 /** @param {{as: string}} props */
 function Forms({ as }) {
-  const forms = { line: "Line", multiples: "Small multiples", table: "Table", distribution: "Distribution" };
   return html`<span class="forms" role="group" aria-label="Form">
-    ${Object.entries(forms).map(([name, title]) => html`<button type="button" aria-pressed=${name === as} onClick=${() => go({ more: { as: name } })}>${title}</button>`)}
+    ${Object.entries(FORMS).map(([name, title]) => html`<button type="button" aria-pressed=${name === as} onClick=${() => go({ more: { as: name } })}>${title}</button>`)}
   </span>`;
 }
 

@@ -2,14 +2,15 @@
 // What every screen is narrowed by: customer, range with its zone, and filters as chips.
 
 import { useSignal } from "@preact/signals";
-import { narrowed } from "../../core/place/filters.js";
-import { LENGTHS, localText, msOf, resolved } from "../../core/place/ranges.js";
+import { filterText, narrowed } from "../../core/place/filters.js";
+import { LENGTHS, localText, msOf, rangeText, resolved } from "../../core/place/ranges.js";
 import { isZone } from "../../core/place/place.js";
 import { Field } from "../field.js";
 import { Filters } from "./filters.js";
+import { Folded } from "./folded.js";
 import { Freshness } from "./freshness.js";
 import { html } from "../html.js";
-import { customers } from "../data/known.js";
+import { customers, titleOf } from "../data/known.js";
 import { go, place } from "../place.js";
 
 /** Hundreds: they are listed once somebody is about to choose. */
@@ -21,13 +22,21 @@ const EARLIEST = "1970-01-01T00:00";
 
 /** @param {{hasRange?: boolean, hasFilters?: boolean}} props */
 export function Controls({ hasRange = true, hasFilters = true }) {
-  return html`<div class="controls" role="region" aria-label="Customer, range and filters">
+  return html`<${Folded} id="narrowing" label="Customer, range and filters" summary=${summaryOf(hasRange, hasFilters)}>
     <${Customer} />
     ${hasRange && html`<${Range} />`}
     <${Zone} />
     ${hasFilters && html`<${Filters} />`}
-  </div>
+  <//>
   ${hasRange && html`<${Freshness} />`}`;
+}
+
+/** What is chosen, on one line. @param {boolean} hasRange @param {boolean} hasFilters */
+function summaryOf(hasRange, hasFilters) {
+  const { customer, range, tz, filters } = place.value;
+  const own = hasRange && !range ? resolved(place.value, Date.now()) : null;
+  const within = own ? rangeText(own, tz) : hasRange ? LENGTHS[range]?.title : "";
+  return [customer === "*" ? "All customers" : customer, within, ...(hasFilters ? filters.map((text) => filterText(text, titleOf)) : []), tz].filter(Boolean).join(" · ");
 }
 
 function Customer() {
