@@ -46,7 +46,7 @@ def test_a_customer_beyond_a_limit_sees_it_on_its_own_page(installation: Install
     for name, *texts in (
         ("Beacons", "2 a second", "3 requests with 90 beacons", "ago"),
         ("Stored bytes", "2 MB a day, 1.2"),
-        ("Distinct values of a dimension", "1,000 an hour (default)", "1,234 views by cdn"),
+        ("Distinct values of a dimension", "1,000 an hour (default)", "1,234 views by CDN"),
         ("Spans", "no limit known", "nothing"),
     ):
         for text in texts:

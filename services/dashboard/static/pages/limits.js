@@ -29,6 +29,18 @@ const WORDS = {
 
 const customer = new URLSearchParams(location.search).get("customer") ?? "";
 
+// What people call a dimension, once it is known.
+let titles = {};
+
+async function askTitles() {
+  try {
+    const answer = await fetchSoon("/v1/dimensions");
+    if (answer.ok) titles = Object.fromEntries((await answer.json()).dimensions.map(({ name, title }) => [name, title]));
+  } catch {
+    // Names of fields say it too.
+  }
+}
+
 function inForce(limit, content) {
   if (limit.value === null) return "no limit known";
   const [, read] = WORDS[limit.name];
@@ -41,7 +53,7 @@ function refused(limit, content) {
     const gathered = Object.entries(content.gathered ?? {});
     if (content.gathered === null) return "not known: nothing has been published";
     return gathered.length
-      ? `added up under (other), today and yesterday: ${gathered.map(([name, views]) => `${whole.format(views)} views by ${name.replaceAll("+", " and ")}`).join(", ")}`
+      ? `added up under (other), today and yesterday: ${gathered.map(([names, views]) => `${whole.format(views)} view${views === 1 ? "" : "s"} by ${names.split("+").map((name) => titles[name] ?? name).join(" and ")}`).join(", ")}`
       : "";
   }
   if (!limit.refused_requests) return "";
@@ -72,9 +84,11 @@ function draw(content) {
   );
 }
 
+const titled = askTitles();
+
 async function ask() {
   try {
-    const answer = await fetchSoon(`/v1/limits?customer=${encodeURIComponent(customer)}`);
+    const [answer] = await Promise.all([fetchSoon(`/v1/limits?customer=${encodeURIComponent(customer)}`), titled]);
     const content = await answer.json();
     say("notice", answer.ok ? "" : `The limits cannot be shown: ${problemOf(content)}.`);
     byId("limits-section").hidden = !answer.ok;

@@ -48,14 +48,28 @@ async function listed() {
   return { payloads, absent };
 }
 
+// The recorded page as wide as there is room between the edges of its box, and never wider than it was.
+function fitted({ wrapper, iframe }) {
+  const stage = byId('stage');
+  const [width, height] = [Number(iframe.width), Number(iframe.height)];
+  if (!width || !height) return;
+  const scale = Math.min(1, (stage.parentElement.clientWidth - 2) / width);
+  wrapper.style.transform = `scale(${scale})`;
+  stage.style.width = `${Math.floor(width * scale)}px`;
+  stage.style.minHeight = stage.style.height = `${Math.floor(height * scale)}px`;
+}
+
 function show(replayer, events, absent) {
   const total = replayer.getMetaData().totalTime;
   replayer.iframe.title = 'The recorded page';
-  const missing = absent ? `, ${absent} payloads are missing` : '';
-  status.textContent = `${names.session}: ${events.length} events, ${(total / 1000).toFixed(1)} s${missing}`;
+  const missing = absent ? `, ${absent} ${absent === 1 ? 'part is' : 'parts are'} missing` : '';
+  status.textContent = `${names.session}: ${events.length} ${events.length === 1 ? 'event' : 'events'}, ${(total / 1000).toFixed(1)} s${missing}`;
   position.max = total;
   play.disabled = position.disabled = false;
   let playing = false;
+  const fit = () => fitted(replayer);
+  replayer.on('resize', fit);
+  new ResizeObserver(fit).observe(byId('stage').parentElement);
   // Nothing can be seen before the first whole page. The replayer shows what came before the time it is given: one more,
   // and it shows what came at that time, too.
   const first = events.find((event) => event.type === FULL_SNAPSHOT) ?? events[0];
@@ -91,7 +105,7 @@ try {
   const { payloads, absent } = await listed();
   const events = [];
   for (const [done, number] of payloads.entries()) {
-    status.textContent = `Loading payload ${done + 1} of ${payloads.length}…`;
+    status.textContent = `Loading part ${done + 1} of ${payloads.length}…`;
     events.push(...await get('/v1/recordings/payload', { number }));
   }
   if (events.length < 2) throw new Error('there is nothing to replay yet');
