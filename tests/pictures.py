@@ -15,6 +15,7 @@ from deploy.local.paths import ROOT
 from services.accounts.commands import login_link
 from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.dashboard.dashboard_parts import WATCHER
+from tests.integration.page import page_alerts, page_beside
 from tests.integration.page.page_parts import Looked, looked_at, watch_now
 from tests.integration.parts.brokers import broker_with_topics
 from tests.integration.parts.browsing import chromium
@@ -35,6 +36,10 @@ SCREENS: Final = {
     "environments": "settings?part=environments",
     "organisations": "settings?part=organisations",
     "audit": "settings?part=audit",
+    "incident": "incident?id={incident}",
+    "limits": "limits?customer=acme",
+    "partitions": "partitions",
+    "replay": "replay?customer=acme&session=of-x",
 }
 _WIDTH: Final = 1280
 _PHONE: Final = 390
@@ -53,10 +58,12 @@ def main(arguments: list[str]) -> int:
         with _at(browser, looked, scheme="light", width=_WIDTH) as page:
             _take(page, looked, "now", ROOT / "docs" / "page.png")
         in_few_colours(ROOT / "docs" / "page.png")
+        incident = page_alerts.landed(looked.installation.postgres.dsn, looked.now_ms).incident_id
         for to, scheme, width in itertools.product(arguments[:1], ("light", "dark"), (_WIDTH, _PHONE)):
             with _at(browser, looked, scheme=scheme, width=width) as page:
+                page_beside.answered(page)
                 for screen in SCREENS:
-                    _take(page, looked, screen, Path(to) / f"{screen}-{scheme}-{width}.png")
+                    _take(page, looked, screen, Path(to) / f"{screen}-{scheme}-{width}.png", incident)
     return 0
 
 
@@ -86,9 +93,9 @@ def _at(browser: Browser, looked: Looked, *, scheme: Literal["light", "dark"], w
     context.close()
 
 
-def _take(page: Page, looked: Looked, screen: str, to: Path) -> None:
-    page.goto(looked.url + SCREENS[screen])
-    page.wait_for_selector("main h2", timeout=_ENDS_MS_MAX)
+def _take(page: Page, looked: Looked, screen: str, to: Path, incident: str = "") -> None:
+    page.goto(looked.url + SCREENS[screen].format(incident=incident))
+    page.wait_for_selector("main :is(h2, iframe)", timeout=_ENDS_MS_MAX)
     if screen == "now":
         page.wait_for_selector(".suspects", timeout=_ENDS_MS_MAX)
         expect(page.locator("#suspected [role=status]")).to_have_count(0, timeout=_ENDS_MS_MAX)
@@ -98,6 +105,7 @@ def _take(page: Page, looked: Looked, screen: str, to: Path) -> None:
         # The map comes when its place is seen.
         page.locator(".map-place").scroll_into_view_if_needed(timeout=_ENDS_MS_MAX)
         expect(page.locator("#map")).to_be_visible(timeout=_ENDS_MS_MAX)
+    expect(page.locator("header")).not_to_contain_text("Loading", timeout=_ENDS_MS_MAX)
     expect(page.locator(".skeleton")).to_have_count(0, timeout=_ENDS_MS_MAX)
     expect(page.locator(".plot:not(:has(canvas))")).to_have_count(0, timeout=_ENDS_MS_MAX)
     page.screenshot(path=to, full_page=True)
