@@ -170,7 +170,7 @@ def takes_an_environment_back(page: Page, name: str, environment: str) -> None:
     """On the same screen."""
     organisation(page, name).get_by_role("link", name=name).click(timeout=SOON_MS)
     page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name=f"Take back {environment}").click(timeout=SOON_MS)
+    page.get_by_role("button", name=f"Take back: {environment}").click(timeout=SOON_MS)
     expect(page.locator("main")).to_contain_text("It has no environment yet", timeout=SOON_MS)
 
 

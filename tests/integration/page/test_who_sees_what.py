@@ -44,6 +44,7 @@ def test_a_login_for_one_team_is_made_by_clicks_and_sees_its_customer_alone(
         page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
         assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], scheme
         assert inaccessible(page) == [], scheme
+    page.set_viewport_size({"width": 1280, "height": 900})
     # Who gave it away does not see it any more.
     assert "globex" not in _views_by_customer(seen)
     context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id=ZONE)

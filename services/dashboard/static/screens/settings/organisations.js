@@ -70,7 +70,7 @@ function Owned({ id, one, again, forget }) {
     form.reset();
   };
   const row = (/** @type {any} */ owned) => html`<tr key=${owned.id}><th scope="row">${owned.id}</th><td>${owned.name}</td><td>${when(owned.created_ms)}</td>
-    <td>${id !== own && html`<button type="button" aria-label=${`Take back ${owned.id}`} onClick=${() => takeBack(owned.id)}>Take back</button>`}</td></tr>`;
+    <td>${id !== own && html`<button type="button" aria-label=${`Take back: ${owned.id}`} onClick=${() => takeBack(owned.id)}>Take back</button>`}</td></tr>`;
   return html`<h3>Environments of ${name}</h3>${wrong}
     <form class="pick" id="give-environment" onSubmit=${give}>
       <label>Environment <input name="environment" list="environments" maxlength="64" pattern="[A-Za-z0-9_\\-]+" required autocomplete="off" /></label><${Environments} />
