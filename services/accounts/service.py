@@ -16,7 +16,7 @@ from services.accounts.core.roles import Permission
 from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.core.throttle import allowances
 from services.accounts.core.totp import CodeWrong
-from services.accounts.hashing import Passwords
+from services.accounts.password_hashes import Passwords
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 from services.accounts.store.credentials import tokens

@@ -1,7 +1,7 @@
 """Credentials: an id and a secret in one text. Only the secret's hash is stored. Pure: random bytes are an argument.
 
 A secret has 256 random bits, so a fast hash is enough: there is nothing to guess from. Passwords are another matter
-(`services/accounts/hashing.py`).
+(`services/accounts/password_hashes.py`).
 """
 
 import base64

@@ -15,12 +15,12 @@ from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import Permission, Role
-from services.accounts.hashing import Passwords
 from services.accounts.http.access import Routing
 from services.accounts.http.guard import CSRF_HEADER, Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
+from services.accounts.password_hashes import Passwords
 from services.accounts.service import Accounts, LoginsTooMany, LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM, Actor
