@@ -55,7 +55,7 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_on_s
 ) -> None:
     topic = Topic(installation.bootstrap, "processor")
     first = [a_view(f"v{i}", watch_ms=i) for i in range(20)]
-    with installation.running("stream", maintenance_seconds="0.1") as child:
+    with installation.running("stream", maintenance_seconds="5") as child:
         child.wait_until(installation.is_ready, START_SECONDS_MAX, "ready")
         topic.send(first)
         child.wait_until(lambda: _views_served(installation) == 20, RUN_SECONDS_MAX, "first views served")
