@@ -1,9 +1,14 @@
 """Joins the modules of the dashboard's page into one small file: `python -m deploy.page_bundle`. `make setup` does it.
 
+With `--check` it makes nothing: it ends with 0 if there is a whole bundle of the page's files, made by this program, else with 1.
+
 The bundler is esbuild, which `deploy/local/setup.sh` fetches for this kind of machine. Without one the dashboard serves the
 modules as they are.
 """
 
+import argparse
+import hashlib
+import json
 import platform
 import shutil
 import subprocess
@@ -12,9 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from deploy.local.paths import LOCAL
+from deploy.local.paths import LOCAL, ROOT
 from services.dashboard.page import bundle
-from services.dashboard.page.routes import STATIC
+from services.dashboard.page.bundle import STATIC
 
 #: By the machine's name, npm's name of it.
 _MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64"}
@@ -22,6 +27,18 @@ _MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64"}
 _TARGET: Final = "es2022"
 #: Packages that no figure waits for: each is a file of its own, which comes beside the others.
 _APART: Final = ("uplot",)
+#: What a bundle depends on beside the page: this program, and which bundler it runs.
+_MAKERS: Final = (Path(__file__), ROOT / "deploy/fetched/bundler/packages.txt")
+
+
+def is_made(static: Path = STATIC) -> bool:
+    """Whether there is a whole bundle of the page in `static`, as this program makes it."""
+    files = bundle.read(static)
+    return bundle.is_of(files) and bundle.manifest(files).get("made_by") == _made_by()
+
+
+def _made_by() -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in _MAKERS)).hexdigest()
 
 
 def bundler() -> Path | None:
@@ -33,10 +50,12 @@ def bundler() -> Path | None:
 
 def make(program: Path, static: Path = STATIC) -> None:
     """Makes the bundle of the page in `static`, in place of an older one. Raises `CalledProcessError`; the program has said why."""
-    packages = bundle.packages((static / "index.html").read_text(encoding="utf-8"))
     made = static / f"{bundle.FOLDER}.new"
+    # Read before the bundler reads them: if one changes meanwhile, the bundle is known to be of an older one.
+    own = (bundle.FOLDER, made.name)
+    files = {path: body for path, body in bundle.read(static).items() if Path(path).parts[0] not in own}
+    packages = bundle.packages(files["index.html"].decode())
     common = ["--bundle", "--format=esm", "--minify", f"--target={_TARGET}", "--log-level=warning"]
-    # A map has the sources, by which the dashboard knows whose bundle it is.
     common += [
         "--sourcemap=linked",
         f"--banner:js={_notice(packages)}",
@@ -52,6 +71,9 @@ def make(program: Path, static: Path = STATIC) -> None:
     try:
         for entries in (page, *([apart] if apart else [])):
             subprocess.run([str(program), *entries, *common], cwd=static, check=True)
+        files |= {f"{bundle.FOLDER}/{path}": body for path, body in bundle.read(made).items()}
+        known = {"made_by": _made_by(), "hashes": bundle.hashes(files)}
+        (made / Path(bundle.MANIFEST).name).write_text(json.dumps(known, indent=1), encoding="utf-8")
         shutil.rmtree(static / bundle.FOLDER, ignore_errors=True)
         made.rename(static / bundle.FOLDER)
     finally:
@@ -65,6 +87,12 @@ def _notice(packages: Iterable[str]) -> str:
 
 def main() -> int:
     """`python -m deploy.page_bundle`."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.page_bundle", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="make nothing; fail if there is no bundle of the page's files"
+    )
+    if parser.parse_args().check:
+        return 0 if is_made() else 1
     program = bundler()
     if program is None:
         print(f"no bundler for {platform.machine()}: the page is served module by module", flush=True)

@@ -213,11 +213,9 @@ fetch_modules() {
     touch "$stamp"
 }
 
-# The page's modules as one file. The dashboard serves it only while it is of its sources.
+# The page's modules as one file. What makes it knows by hashes whether it is whole, and of these modules.
 bundle_page() {
-    local -r static=services/dashboard/static
-    if [[ -e $static/bundle/page.js ]] &&
-        [[ -z $(find "$static" -name bundle -prune -o -type f -newer "$static/bundle/page.js" -print -quit) ]]; then
+    if $PYTHON -m deploy.page_bundle --check; then
         return
     fi
     fetch_modules bundler "what joins the page's modules (5 MB)"

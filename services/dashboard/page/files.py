@@ -33,19 +33,23 @@ class Files:
     """The files of a folder by their path in it."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = {
-            str(path.relative_to(folder)): File.of(path.read_bytes(), path.suffix)
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
+        self._files = {path: File.of(body, Path(path).suffix) for path, body in bundle.read(folder).items()}
 
     def add(self, path: str, text: str) -> None:
         """One more file, which is made of others."""
         self._files[path] = File.of(text.encode(), Path(path).suffix)
 
+    def bodies(self) -> dict[str, bytes]:
+        """The files by their path."""
+        return {path: found.body for path, found in self._files.items()}
+
     def texts(self, suffixes: Sequence[str]) -> dict[str, str]:
-        """The files with these suffixes, by their path."""
-        return {path: found.body.decode() for path, found in self._files.items() if path.endswith(tuple(suffixes))}
+        """The files with these suffixes, by their path. Those of a bundle, which may be damaged, are not among them."""
+        return {
+            path: found.body.decode()
+            for path, found in self._files.items()
+            if path.endswith(tuple(suffixes)) and not path.startswith(f"{bundle.FOLDER}/")
+        }
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """The file that the route's `path` names."""

@@ -14,7 +14,7 @@ from services.dashboard.page.files import File, Files
 
 log = structlog.get_logger("services.dashboard")
 
-STATIC: Final = Path(__file__).parents[1] / "static"
+STATIC: Final = bundle.STATIC
 #: Pages with a document of their own.
 _OWN: Final[Mapping[str, tuple[str, Access]]] = {
     "/login": ("pages/login.html", PUBLIC_PAGE),
@@ -27,13 +27,13 @@ _OWN: Final[Mapping[str, tuple[str, Access]]] = {
 class Pages:
     """HTTP to and from the page's files."""
 
-    def __init__(self) -> None:
-        self._files = Files(STATIC)
-        texts = self._files.texts((".css", ".html", ".js", ".map", ".mjs"))
+    def __init__(self, static: Path = STATIC) -> None:
+        self._files = Files(static)
+        texts = self._files.texts((".css", ".html", ".js", ".mjs"))
         document, styled = styles.joined(texts["index.html"], texts)
         self._files.add(styles.PATH, styled)
         by_screen: Mapping[str, str] = {}
-        if bundle.is_of(texts):
+        if bundle.is_of(self._files.bodies()):
             document = bundle.of_bundle(document)
         else:
             log.warning("page_not_bundled", consequence="first loads are slower", remedy="make setup")

@@ -20,6 +20,7 @@ case "$*" in
     "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python && touch .venv/has-pip ;;
     "-m pip --version") [[ -e .venv/has-pip ]] ;;
     "-m uv pip sync"*) [[ ! -e "{root}/no-network" ]] ;;
+    "-m deploy.page_bundle --check") [[ -e "{root}/bundled" ]] ;;
 esac
 """
 _NPM = """\
@@ -363,18 +364,13 @@ def test_a_missing_maven_is_named_before_anything_is_made(checkout: Checkout) ->
     assert not checkout.venv.exists()
 
 
-def test_the_page_is_bundled_when_one_of_its_files_is_newer(checkout: Checkout) -> None:
-    static = checkout.root / "services/dashboard/static"
-    (static / "main.js").write_text("")
-
-    def bundled() -> bool:
+def test_the_page_is_bundled_unless_what_bundles_it_knows_a_whole_bundle_of_it(checkout: Checkout) -> None:
+    # How new files are tells nothing.
+    (checkout.root / "services/dashboard/static/bundle").mkdir()
+    (checkout.root / "services/dashboard/static/bundle/page.js").touch()
+    for is_whole, calls in ((False, 2), (True, 1)):
+        if is_whole:
+            (checkout.root / "bundled").touch()
         run = checkout.setup()
         assert run.returncode == 0, run.stderr
-        return "-m deploy.page_bundle" in (checkout.root / "calls").read_text()
-
-    assert bundled()
-    (static / "bundle").mkdir()
-    (static / "bundle/page.js").write_text("")
-    assert not bundled()
-    os.utime(static / "main.js", ns=(0, (static / "bundle/page.js").stat().st_mtime_ns + 1_000_000_000))
-    assert bundled()
+        assert (checkout.calls("-m deploy.page_bundle --check"), checkout.calls("-m deploy.page_bundle")) == (1, calls)
