@@ -1,12 +1,13 @@
 """From an environment without a key to its first beacon, in a real browser, with a real collector."""
 
 import re
+import time
 import urllib.request
 from pathlib import Path
 
 import psycopg
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from deploy.client_lines import CLIENTS
 from deploy.demo.viewers.clients_doc import aimed_at, lines_to_paste
@@ -67,3 +68,35 @@ def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Loo
     expect(owner.locator("#beacons tbody tr")).to_have_count(1)
     expect(owner.locator("#beacons tbody tr code").first).to_have_text(key[:12])
     expect(owner.locator("#arrived-keys")).to_contain_text(key)
+
+
+@pytest.mark.parametrize(
+    ("ahead_min", "silent_s", "verdict"),
+    [(5, 4, r"Beacons arrive\. The last one, playing by mux, came [4-9] s ago"), (-5, 90, "but none arrives now")],
+)
+def test_beacons_arrive_or_not_by_the_servers_clock(seen: Seen, ahead_min: int, silent_s: int, verdict: str) -> None:
+    def answer(route: Route) -> None:
+        server_ms = round(time.time() * 1_000) - ahead_min * 60_000
+        content = route.fetch().json() | {"now_ms": server_ms, "beacons": [_beacon(server_ms - silent_s * 1_000)]}
+        key = {"key": "acme", "beacons_n": 1, "newest_ms": server_ms - silent_s * 1_000}
+        route.fulfill(json=content | {"beacons_n": 1, "views_n": 1, "rejected_n": 0, "keys": [key]})
+
+    seen.page.route("**/v1/arrivals?*", answer)
+    seen.open("integration?customer=acme")
+    expect(seen.page.locator("#verdict")).to_contain_text(re.compile(verdict), timeout=SOON_MS)
+    expect(seen.page.locator("#arrived-keys")).to_contain_text(
+        re.compile(rf"1 beacon, the newest {silent_s // 10 or ''}\d s ago")
+    )
+
+
+def _beacon(appended_ms: int) -> dict[str, object]:
+    """One of the answer of `/v1/arrivals`."""
+    named = {"source": "mux", "event": "playing", "source_event": "playing", "view_id": "one", "write_key": "acme"}
+    return named | {
+        "appended_ms": appended_ms,
+        "client_time_ms": 0,
+        "seq": 1,
+        "browser": None,
+        "country": None,
+        "fields": [],
+    }

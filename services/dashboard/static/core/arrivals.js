@@ -49,7 +49,7 @@ const SILENT_MS = 60_000;
 /**
  * The state of things as a sentence, and whether it is as it should be.
  * @param {any} data - As /v1/arrivals has it.
- * @param {number} now_ms
+ * @param {number} now_ms - By the server's clock.
  */
 export function verdictOf(data, now_ms) {
   const [last] = data.beacons;

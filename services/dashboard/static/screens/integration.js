@@ -8,7 +8,7 @@ import { collectorOf, linesFor } from "../core/pasting.js";
 import { CLIENTS } from "../core/words/client_lines.js";
 import { ageText, countText, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { Answered, now_ms, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Answered, serverNow_ms, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Copy } from "../parts/copying.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Field } from "../parts/field.js";
@@ -55,27 +55,27 @@ function Arriving({ customer }) {
   const found = useFetched(address, () => address, AGAIN_MS);
   return html`<section aria-labelledby="arriving-title">
     <div class="section-head"><h2 id="arriving-title">Are my beacons arriving?</h2></div>
-    <${Answered} of=${found} height=${120} draw=${(/** @type {any} */ data) => html`<${Arrivals} data=${data} />`} />
+    <${Answered} of=${found} height=${120} draw=${(/** @type {any} */ data) => html`<${Arrivals} data=${data} now_ms=${serverNow_ms({ server_ms: data.now_ms, came_ms: found.came_ms })} />`} />
   </section>`;
 }
 
-/** @param {{data: any}} props */
-function Arrivals({ data }) {
-  const verdict = verdictOf(data, now_ms.value);
+/** @param {{data: any, now_ms: number}} props - `now_ms`: by the server's clock, as the times of beacons are. */
+function Arrivals({ data, now_ms }) {
+  const verdict = verdictOf(data, now_ms);
   return html`
     <p class="status" id="verdict" data-level=${verdict.level} role="status"><span class="dot" aria-hidden="true"></span>${verdict.text}</p>
     <p class="note">${countText(data.beacons_n)} beacons of ${countText(data.views_n)} views and ${countText(data.rejected_n)} rejected inputs in the last ${data.seconds / 60} minutes${data.is_cut ? "; more came than are looked at" : ""}.</p>
-    ${data.keys.length > 0 && html`<${Keys} keys=${data.keys} />`}
+    ${data.keys.length > 0 && html`<${Keys} keys=${data.keys} now_ms=${now_ms} />`}
     ${data.beacons.length > 0 && html`<${Beacons} beacons=${data.beacons} />`}
     ${data.rejected.length > 0 && html`<h3>Rejected</h3><${Rejected} id="rejected" rejected=${data.rejected} />`}
     ${data.nobodys?.length > 0 && html`<h3>Input that names no customer</h3><p class="note">Seen by those alone who run the installation: a wrong write key ends here.</p><${Rejected} id="nobodys" rejected=${data.nobodys} />`}`;
 }
 
-/** The write keys that beacons came under: one of them can be looked at alone. @param {{keys: any[]}} props */
-function Keys({ keys }) {
+/** The write keys that beacons came under: one of them can be looked at alone. @param {{keys: any[], now_ms: number}} props */
+function Keys({ keys, now_ms }) {
   const { under } = place.value.more;
   return html`<ul class="recent" id="arrived-keys" aria-label="Write keys">${keys.map((one) => html`<li key=${one.key}>
-      <${Link} to=${{ more: { under: one.key === under ? "" : one.key } }} aria-current=${one.key === under ? "true" : undefined}><code>${one.key}</code><//> <span class="note">${countText(one.beacons_n)} ${one.beacons_n === 1 ? "beacon" : "beacons"}, the newest ${ageText(Math.max(0, now_ms.value - one.newest_ms))} ago</span>
+      <${Link} to=${{ more: { under: one.key === under ? "" : one.key } }} aria-current=${one.key === under ? "true" : undefined}><code>${one.key}</code><//> <span class="note">${countText(one.beacons_n)} ${one.beacons_n === 1 ? "beacon" : "beacons"}, the newest ${ageText(Math.max(0, now_ms - one.newest_ms))} ago</span>
     </li>`)}${under && html`<li><${Link} to=${{ more: { under: "" } }}>All write keys<//></li>`}</ul>`;
 }
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
+import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, NEEDED, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
@@ -358,6 +359,12 @@ test("a checker says what arrives, and what views do not have", () => {
   const found = Object.fromEntries(missingOf([{ cdn: "a", startup_ms: 0 }, { cdn: "" }]).map((one) => [one.name, one.has]));
   assert.deepEqual([found.cdn, found.startup_ms, found.video_title], [1, 1, 0]);
   assert.equal(missingOf([]).length, NEEDED.length);
+});
+
+test("the server's clock goes on from what an answer says, whatever the viewer's shows", () => {
+  assert.equal(serverNow(1_000_000, 500, 3_500), 1_003_000);
+  // The answer came after the last tick.
+  assert.equal(serverNow(1_000_000, 500, 100), 1_000_000);
 });
 
 test("the lines to paste have one's own collector and key, whatever these are made of", () => {

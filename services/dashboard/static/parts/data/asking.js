@@ -3,6 +3,7 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
+import { serverNow } from "../../core/clock.js";
 import { ageText } from "../../core/words/format.js";
 import { problemOf } from "../../core/words/problems.js";
 import { comparedFrom, resolved } from "../../core/place/ranges.js";
@@ -18,7 +19,7 @@ const BROKEN_MS = 5_000;
 const KEPT_MAX = 60;
 
 /** @typedef {import("../../core/words/problems.js").Problem} Problem */
-/** `what` names the question. @typedef {{what: string, data: any, at_ms: number, problem: Problem | null, isAsking: boolean, since_ms: number}} Answer */
+/** `what` names the question; `came_ms`: when the answer came, as `ticked_ms` counts. @typedef {{what: string, data: any, at_ms: number, came_ms: number, problem: Problem | null, isAsking: boolean, since_ms: number}} Answer */
 
 /** What people call the answer of a path; others are "The answer". @type {Record<string, string>} */
 const WORDS = {
@@ -38,14 +39,20 @@ const WORDS = {
 
 /** Ticks once a second, for ages. */
 export const now_ms = signal(Date.now());
+/** The same by a clock that nobody sets: ms since the page was opened. */
+const ticked_ms = signal(performance.now());
 setInterval(() => {
   now_ms.value = Date.now();
+  ticked_ms.value = performance.now();
 }, 1_000);
 
-/** When the newest view was counted, as the newest answer says it, and how far this clock is ahead of the server's. */
-export const counted = signal({ as_of_ms: /** @type {number | null} */ (null), ahead_ms: 0 });
+/** What the server's clock shows now. @param {{server_ms: number, came_ms: number}} told - What it showed when an answer came. */
+export const serverNow_ms = ({ server_ms, came_ms }) => serverNow(server_ms, came_ms, ticked_ms.value);
 
-/** @type {Map<string, {data: any, at_ms: number}>} */
+/** When the newest view was counted, as the newest answer says it, and what the server's clock showed as it came. */
+export const counted = signal({ as_of_ms: /** @type {number | null} */ (null), server_ms: Date.now(), came_ms: performance.now() });
+
+/** @type {Map<string, {data: any, at_ms: number, came_ms: number}>} */
 const kept = new Map();
 
 /** @type {() => void} */
@@ -91,7 +98,7 @@ export async function fetchJson(address, how = {}) {
 /** @param {number | null} as_of_ms @param {string | null} date */
 function noteCounted(as_of_ms, date) {
   if (as_of_ms === null || as_of_ms < (counted.value.as_of_ms ?? 0)) return;
-  counted.value = { as_of_ms, ahead_ms: date ? Date.now() - Date.parse(date) : 0 };
+  counted.value = { as_of_ms, server_ms: date ? Date.parse(date) : Date.now(), came_ms: performance.now() };
 }
 
 /**
@@ -180,13 +187,13 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0, { isByClic
 function begun(key, addressOf) {
   const known = key === null ? undefined : kept.get(key);
   const what = key === null ? "" : (WORDS[addressOf().split("?")[0]] ?? "The answer");
-  return { key, what, data: known?.data ?? null, at_ms: known?.at_ms ?? 0, problem: null, isAsking: key !== null, since_ms: Date.now() };
+  return { key, what, data: known?.data ?? null, at_ms: known?.at_ms ?? 0, came_ms: known?.came_ms ?? 0, problem: null, isAsking: key !== null, since_ms: Date.now() };
 }
 
 /** @param {string} key @param {any} data */
 function keep(key, data) {
   kept.delete(key);
-  kept.set(key, { data, at_ms: Date.now() });
+  kept.set(key, { data, at_ms: Date.now(), came_ms: performance.now() });
   if (kept.size > KEPT_MAX) kept.delete(/** @type {string} */ (kept.keys().next().value));
 }
 

@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { SILENT_MS, statusOf } from "../../core/live.js";
-import { fetchJson, now_ms } from "./asking.js";
+import { fetchJson, now_ms, serverNow_ms } from "./asking.js";
 import { html } from "../html.js";
 
 const LISTEN_AGAIN_MS = 5_000;
@@ -16,7 +16,7 @@ const RECONNECT_MS = 3 * SILENT_MS;
  * @param {string} slice - `<dimension>=<value>`, or empty.
  */
 export function useLive(customer, slice) {
-  const state = useSignal({ picture: /** @type {any} */ (null), isListening: true, isUnconfirmed: false, heard_at: Date.now(), ahead_ms: 0, key: "", refused: "" });
+  const state = useSignal({ picture: /** @type {any} */ (null), isListening: true, isUnconfirmed: false, heard_at: Date.now(), server_ms: Date.now(), came_ms: performance.now(), key: "", refused: "" });
   const key = JSON.stringify([customer, slice]);
   useLayoutEffect(() => {
     /** @type {EventSource} */
@@ -45,7 +45,7 @@ export function useLive(customer, slice) {
       stream.addEventListener("unconfirmed", () => heard({ isUnconfirmed: true }));
       stream.onmessage = (event) => {
         const picture = JSON.parse(event.data);
-        heard({ picture, isUnconfirmed: false, ahead_ms: Date.now() - picture.now_ms, key });
+        heard({ picture, isUnconfirmed: false, server_ms: picture.now_ms, came_ms: performance.now(), key });
       };
       stream.onerror = () => {
         state.value = { ...state.value, isListening: false };
@@ -66,9 +66,9 @@ export function useLive(customer, slice) {
       clearInterval(watch);
     };
   }, [key]);
-  const { picture, isListening, isUnconfirmed, heard_at, ahead_ms, refused } = state.value;
+  const { picture, isListening, isUnconfirmed, heard_at, refused } = state.value;
   const silent_ms = isListening ? now_ms.value - heard_at : 0;
-  const status = statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms: now_ms.value - ahead_ms, refused });
+  const status = statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms: serverNow_ms(state.value), refused });
   return { picture: state.value.key === key ? picture : null, status };
 }
 
