@@ -1,14 +1,17 @@
 """Titles, in a real browser, beside the truth of the views."""
 
+import json
 import re
 import time
+from contextlib import closing
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from services.query.core.resources.concurrency import CURVES_MAX
 from services.query.core.resources.title import PARTS
 from shared.schemas.view import View
 from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
@@ -134,6 +137,85 @@ def test_viewers_at_a_time_by_title_during_yesterdays_match(seen: Seen, looked: 
     expect(legend).to_have_count(len(TITLES), timeout=SOON_MS)
     legend.get_by_role("link", name="Sintel").click()
     expect(page.locator("#title-name")).to_contain_text("Sintel", timeout=SOON_MS)
+
+
+def test_titles_are_ticked_by_keys_one_after_the_other_while_the_answer_is_under_way(seen: Seen) -> None:
+    page = seen.page
+    seen.open("titles?customer=acme&range=7d")
+    legend, boxes = page.locator(".chart .legend li"), page.locator("#titles .drawn")
+    expect(legend).to_have_count(len(TITLES), timeout=SOON_MS)
+    expect(boxes).to_have_count(len(TITLES), timeout=SOON_MS)
+    slow = _Slow(page, "**/v1/concurrency*")
+    off: set[int] = set()
+    # Two are taken, and the first comes back: none of it waits for an answer, and nothing else moves.
+    for at in (0, 1, 0):
+        boxes.nth(at).focus()
+        page.keyboard.press("Space")
+        off ^= {at}
+        for other in range(len(TITLES)):
+            expect(boxes.nth(other)).to_be_checked(checked=other not in off)
+        expect(boxes.nth(at)).to_be_focused()
+        expect(page.locator("#together-title ~ .skeleton")).to_have_count(1)
+    slow.end()
+    expect(legend).to_have_count(len(TITLES) - 1, timeout=SOON_MS)
+    expect(boxes.nth(0)).to_be_focused()
+    # Of another range those with the most at once are not known yet: what is ticked stays, and cannot be changed.
+    page.locator("#largest").click()
+    expect(legend).to_have_count(len(TITLES), timeout=SOON_MS)
+    slow.begin()
+    page.locator("#range").select_option("30d")
+    expect(page.locator("#together-title ~ .skeleton")).to_have_count(1)
+    expect(boxes).to_have_count(len(TITLES), timeout=SOON_MS)
+    boxes.nth(2).focus()
+    expect(boxes.nth(2)).to_have_attribute("aria-disabled", "true")
+    page.keyboard.press("Space")
+    for box in boxes.all():
+        expect(box).to_be_checked()
+    expect(boxes.nth(2)).to_be_focused()
+    slow.end()
+    expect(boxes.nth(2)).not_to_have_attribute("aria-disabled", "true", timeout=SOON_MS)
+    expect(boxes.nth(2)).to_be_focused()
+
+
+class _Slow:
+    """Questions of a page whose answers are under way until `end`."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self._held: list[Route] | None = []
+        page.route(url, self._ask)
+
+    def begin(self) -> None:
+        self._held = []
+
+    def end(self) -> None:
+        held, self._held = self._held or [], None
+        for route in held:
+            route.continue_()
+
+    def _ask(self, route: Route) -> None:
+        if self._held is None:
+            route.continue_()
+        else:
+            self._held.append(route)
+
+
+@pytest.mark.parametrize("videos", [[f"id {n}" for n in range(CURVES_MAX + 1)], [""], ["x" * 9_000]])
+def test_an_address_of_titles_that_cannot_be_drawn_has_a_way_back(
+    context: BrowserContext, looked: Looked, videos: list[str]
+) -> None:
+    with closing(context.new_page()) as page:
+        Seen(page, looked.url).open("titles?customer=acme&range=7d")
+        expect(page.locator(".chart .legend li")).to_have_count(len(TITLES), timeout=SOON_MS)
+        # A server takes no address as long as the last: such a one is made within the page.
+        page.evaluate(
+            "(videos) => { history.pushState(null, '', `?customer=acme&range=7d&videos=${encodeURIComponent(videos)}`);"
+            " dispatchEvent(new PopStateEvent('popstate')); }",
+            json.dumps(videos),
+        )
+        expect(page.locator("#together-title ~ .notice")).to_be_visible(timeout=SOON_MS)
+        page.get_by_role("button", name="Those with the most at once").click()
+        expect(page.locator(".chart .legend li")).to_have_count(len(TITLES), timeout=SOON_MS)
+        expect(page.locator("#together-title ~ .notice")).to_have_count(0)
 
 
 def test_viewers_at_a_time_of_one_title_of_yesterday(seen: Seen, looked: Looked) -> None:

@@ -18,6 +18,9 @@ export function chosenOf(text) {
   }
 }
 
+/** What people call a title; without a name, its id. @param {{video_id: string, title: string | null}} one */
+export const titleOf = (one) => one.title?.trim() || one.video_id;
+
 /** What an address has after a click on a title: it is drawn, or no longer. @param {string[]} drawn @param {string} video */
 export function toggled(drawn, video) {
   const after = drawn.includes(video) ? drawn.filter((one) => one !== video) : [...drawn, video];
@@ -30,7 +33,7 @@ export function toggled(drawn, video) {
  * @returns {{times: number[], lines: import("./series.js").Line[]}} Times in seconds since 1970.
  */
 export function linesOfTitles({ at_ms, titles }) {
-  const names = titles.map((one) => one.title ?? one.video_id);
+  const names = titles.map(titleOf);
   const isTwice = (/** @type {string} */ name) => names.indexOf(name) !== names.lastIndexOf(name);
   const lines = titles.map((one, at) => ({
     title: isTwice(names[at]) ? `${names[at]} (${one.video_id})` : names[at],

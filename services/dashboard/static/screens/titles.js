@@ -6,6 +6,7 @@ import { narrowed, narrowedLive } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
 import { isShown } from "../core/figures.js";
 import { momentText } from "../core/place/ranges.js";
+import { titleOf } from "../core/audience.js";
 import { linesOf } from "../core/series.js";
 import { playheadText, sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -52,7 +53,7 @@ function List() {
       <${Compare} value=${compare} />
       <${ViewsMin} />
     </div>
-    <${Together} of=${together} />
+    <${Together} curves=${together} />
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
         <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/titles" params=${params} what="titles" draw=${(/** @type {any[]} */ pages) => html`
@@ -78,11 +79,11 @@ function Rest({ pages }) {
 /** What figures of a title are of, under the filters of this place too. @param {string} video */
 const ofTitle = (video) => ({ filters: narrowed(place.value.filters, "video_id", video), more: {} });
 
-/** @param {{one: any, isCompared: boolean, together: import("../parts/data/asking.js").Answer}} props */
+/** @param {{one: any, isCompared: boolean, together: import("./titles_together.js").Curves}} props */
 function Row({ one, isCompared, together }) {
   const before = one.compared?.rebuffer_fraction;
   return html`<tr>
-    <th scope="row"><${DrawnBox} of=${together} video=${one.video_id} title=${one.title ?? one.video_id} /><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
+    <th scope="row"><${DrawnBox} curves=${together} video=${one.video_id} title=${titleOf(one)} /><${Link} to=${{ more: { video: one.video_id } }}>${titleOf(one)}<//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
       return html`<td class=${classOf(name, figure)}>${name === "views" ? html`<${Link} to=${{ ...ofTitle(one.video_id), screen: "views" }} title="the views behind it">${countText(figure.value)}<//>` : isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
@@ -112,7 +113,7 @@ function Drawn({ data }) {
   const of = ofTitle(data.video_id);
   const zoom = (/** @type {number} */ a, /** @type {number} */ b) => go({ from: String(a), to: String(b), range: "" });
   return html`
-    <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
+    <h2 id="title-name">${titleOf(data)}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}<span id="title-links"> · ${Object.entries(LINKS).map(([screen, text], at) => html`${at > 0 && " · "}<${Link} to=${{ ...of, screen }}>${text}<//>`)}</span></p>
     <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />

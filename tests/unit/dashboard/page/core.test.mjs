@@ -588,10 +588,10 @@ test("titles that are drawn together are those of the address, and a click adds 
 });
 
 test("each title has a line of its own, also two of one name and one without", () => {
-  const titles = [["1", "Final"], ["2", "Final"], ["3", null]].map(([video_id, title], at) => ({ video_id, title, views: [at, at + 1] }));
+  const titles = [["1", "Final"], ["2", "Final"], ["3", null], ["4", ""], ["5", " "]].map(([video_id, title], at) => ({ video_id, title, views: [at, at + 1] }));
   const { times, lines } = linesOfTitles({ at_ms: [60_000, 120_000], titles });
   assert.deepEqual(times, [60, 120]);
-  assert.deepEqual(lines.map(({ title, key, values }) => [title, key, values]), [["Final (1)", ["1"], [0, 1]], ["Final (2)", ["2"], [1, 2]], ["3", ["3"], [2, 3]]]);
+  assert.deepEqual(lines.map(({ title, key, values }) => [title, key, values]), [["Final (1)", ["1"], [0, 1]], ["Final (2)", ["2"], [1, 2]], ["3", ["3"], [2, 3]], ["4", ["4"], [3, 4]], ["5", ["5"], [4, 5]]]);
 });
 
 test("what is asked of one moment has it in its range: the place's own, or the day around it", () => {
