@@ -559,6 +559,16 @@ test("numbers are written as browsers write them in English", () => {
   for (let ms = 1_000; ms < 10_000; ms++) assert.equal(valueText("ms", ms), `${two.format(ms / 1_000)} s`);
   for (let ms = 10_000; ms < 120_000; ms++) assert.equal(valueText("ms", ms), `${tenth.format(ms / 1_000)} s`);
   for (let score = 0; score < 10_000; score++) assert.equal(valueText("score", score / 100), tenth.format(score / 100));
+  // The largest and smallest as well, whole numbers that doubles barely tell apart, and the neighbours of halves.
+  const wide = Array.from({ length: 633 }, (_, at) => [1, 1.2345678901234567, 9.995].map((digits) => digits * 10 ** (at - 324))).flat();
+  const barely = [50, 51, 52, 53, 54, 60, 63, 64, 70].flatMap((power) => [-2, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 2].map((more) => 2 ** power + more));
+  const halves = [0.5, 1.5, 2.5, 1.005, 1.505, 8.345, 1e6 + 0.005, 1e14 + 0.25].flatMap((half) => [-1, 0, 1].map((ulps) => half * (1 + ulps * Number.EPSILON)));
+  for (const value of [...wide, ...barely, ...halves, Number.MAX_VALUE, Number.MIN_VALUE, 1e21, 1e23, 2.4999999999999996, 0.49999999999999994].filter((one) => one && Number.isFinite(one))) {
+    assert.equal(valueText("count", value), whole.format(value), String(value));
+    assert.equal(valueText("score", -value), tenth.format(-value), String(value));
+    assert.equal(valueText("per_minute", value), `${two.format(value)}/min`, String(value));
+  }
+  assert.equal(valueText("count", -0), "0");
   assert.deepEqual([0, 0.5, 999.5, 1_000, 1_234_567].map((value) => valueText("count", value)), ["0", "1", "1,000", "1,000", "1,234,567"]);
 });
 
@@ -627,10 +637,14 @@ test("what is said of a metric leaves out what nobody else has", () => {
   assert.deepEqual(notesOf({ source: "Mux, views", clients: "all", mux: "same", cta: "– (neither has a viewer)" }).slice(2), [["Compared with Mux Data", "same"], ["Compared with CTA", "neither has a viewer"]]);
 });
 
-test("moments that a click chooses lie within the range, by its clocks", () => {
+test("moments that a click chooses lie within the range, also in an hour that comes twice", () => {
   const now_ms = Date.UTC(2026, 10, 24, 20, 13, 30);
   const of = (/** @type {string} */ search) => momentsAgo(placeOf("/errors", search, "Europe/Berlin"), now_ms);
-  assert.deepEqual(of("?range=1h"), [["15 min ago", "2026-11-24T20:58"]]);
+  assert.deepEqual(of("?range=1h"), [["15 min ago", String(Date.UTC(2026, 10, 24, 19, 58))]]);
   assert.deepEqual(of("?range=7d").map(([title]) => title), ["15 min ago", "1 h ago", "6 h ago", "24 h ago"]);
   assert.deepEqual(of("?from=2026-11-01&to=2026-11-02"), []);
+  // Clocks in Berlin show 02:30 twice that night: at 00:30 and 01:30 of UTC.
+  const night_ms = Date.UTC(2026, 9, 25, 1, 45);
+  const [[, since]] = momentsAgo(placeOf("/errors", "?range=1h", "Europe/Berlin"), night_ms);
+  assert.equal(msOf(since, "Europe/Berlin"), night_ms - 15 * 60_000);
 });

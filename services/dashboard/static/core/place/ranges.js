@@ -50,7 +50,7 @@ export function rangeWith(place, at_ms, now_ms) {
 const AGO = { "15 min ago": 15 * MINUTE_MS, "1 h ago": HOUR_MS, "6 h ago": 6 * HOUR_MS, "24 h ago": DAY_MS };
 
 /**
- * Moments before now that lie within a place's range, as its clocks show them, by how long ago they are.
+ * Moments before now that lie within a place's range, by how long ago they are. In ms: of an hour that comes twice, clocks do not say which.
  * @param {{range: string, from: string, to: string, tz: string}} place
  * @param {number} now_ms
  * @returns {[string, string][]}
@@ -58,7 +58,7 @@ const AGO = { "15 min ago": 15 * MINUTE_MS, "1 h ago": HOUR_MS, "6 h ago": 6 * H
 export function momentsAgo(place, now_ms) {
   const found = resolved(place, now_ms);
   const all = Object.entries(AGO).map(([title, ms]) => /** @type {[string, number]} */ ([title, Math.floor((now_ms - ms) / MINUTE_MS) * MINUTE_MS]));
-  return all.filter(([, at_ms]) => found && found.from_ms < at_ms && at_ms < found.to_ms).map(([title, at_ms]) => [title, localText(at_ms, place.tz)]);
+  return all.filter(([, at_ms]) => found && found.from_ms < at_ms && at_ms < found.to_ms).map(([title, at_ms]) => [title, String(at_ms)]);
 }
 
 /**

@@ -2,12 +2,23 @@
 // How the page words numbers, durations and ages. Pure.
 
 /**
- * A number as `Intl.NumberFormat("en")` writes it. To make the first of those takes some 30 ms, for which the first figure would wait.
- * The double nearest to 1.505 lies below it and `toFixed` rounds that double: the next one up makes halves go up, as people expect.
+ * A finite number as `Intl.NumberFormat("en")` writes it. To make the first of those takes some 30 ms, for which the first figure would wait.
+ * What is rounded are the digits that JavaScript writes, and halves go away from zero: 1.505 is 1.51, though the double nearest to it lies below.
  * @param {number} value
  * @param {0 | 1 | 2} decimals
  */
-const fixed = (value, decimals) => (value * (1 + Number.EPSILON)).toFixed(decimals).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+function fixed(value, decimals) {
+  if (!Number.isFinite(value)) return String(value);
+  const [digits, power = "0"] = String(Math.abs(value)).split("e");
+  const [whole, part = ""] = digits.split(".");
+  // In units of the last decimal that is written.
+  const shift = decimals + Number(power) - part.length;
+  const unit = 10n ** BigInt(Math.abs(shift));
+  const written = BigInt(whole + part);
+  const units = String(shift < 0 ? (written + unit / 2n) / unit : written * unit).padStart(decimals + 1, "0");
+  const end = units.length - decimals;
+  return `${value < 0 ? "-" : ""}${units.slice(0, end).replace(/\B(?=(\d{3})+$)/g, ",")}${decimals ? "." : ""}${units.slice(end)}`;
+}
 
 export const NONE = "–";
 
