@@ -10,13 +10,14 @@ import pytest
 
 from deploy.local.paths import ROOT
 from services.query.core import filters
+from services.query.core.distributions import DISTRIBUTED
 from services.query.core.fields import NUMBERS
 from services.query.core.metrics import METRICS, Metric
 from shared.measures import COUNTED
 from shared.schemas.view import View
 from tests.unit.query.recounting import FIGURES, a_view, holds, known
 
-_MODULE = "services/dashboard/static/core/behind.js"
+_CORE = Path(ROOT) / "services/dashboard/static/core"
 #: Of these no view weighs more than another.
 ALIKE = {"views", "viewers"}
 #: Worse when lower, and sorted by the time that it is divided by.
@@ -26,17 +27,21 @@ BY_TIME = {"request_throughput_bps"}
 @pytest.fixture(scope="module")
 def led() -> dict[str, dict[str, Any]]:
     """Of each metric the place of the views behind it, that of its n, and what is said of the former."""
-    script = (
-        f"import {{ viewsBehind, viewsOf, whichBehind }} from {json.dumps(str(Path(ROOT) / _MODULE))};"
+    found: dict[str, dict[str, Any]] = _computed(
+        "import { distributedBy, viewsBehind, viewsOf, whichBehind } from './behind.js';"
         "const within = { customer: 'acme', filters: [] };"
-        f"const of = (name) => [name, {{ behind: viewsBehind(name, within), n: viewsOf(name, within), which: whichBehind(name) }}];"
-        f"console.log(JSON.stringify(Object.fromEntries({json.dumps(list(METRICS))}.map(of))))"
+        "const of = (name) => [name, { behind: viewsBehind(name, within), n: viewsOf(name, within), which: whichBehind(name),"
+        " distributed: distributedBy(name) }];",
+        f"Object.fromEntries({json.dumps(list(METRICS))}.map(of))",
     )
-    run = subprocess.run(
-        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60, check=True
-    )
-    found: dict[str, dict[str, Any]] = json.loads(run.stdout)
     return found
+
+
+def _computed(script: str, what: str) -> Any:
+    """What an expression is after a script in the folder of what the page computes."""
+    command = ["node", "--input-type=module", "-e", f"{script} console.log(JSON.stringify({what}))"]
+    run = subprocess.run(command, cwd=_CORE, capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(run.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +69,30 @@ def test_a_count_of_views_leads_to_those_and_every_other_figure_to_the_worst_fir
             assert found == [view for view in views if view.spi_good is False]
         elif name not in ALIKE:
             _is_sorted_by_the_worst(metric, place)
+
+
+def test_every_distribution_of_the_api_is_drawn_of_a_metric_and_no_other(led: dict[str, dict[str, Any]]) -> None:
+    drawn = {name: one["distributed"] for name, one in led.items() if one["distributed"] is not None}
+    assert set(drawn.values()) == set(DISTRIBUTED)
+    for name, field in drawn.items():
+        assert METRICS[name].unit == DISTRIBUTED[field], name
+    for name, metric in METRICS.items():
+        field = metric.of_view or metric.field or ""
+        assert field not in DISTRIBUTED or drawn[name] == field, name
+
+
+def test_bounds_of_a_value_are_in_its_unit_where_a_filter_is_read() -> None:
+    given = [(field, unit) for field, unit in DISTRIBUTED.items() if unit != "score"]
+    assert {unit for _, unit in given} == {"ms", "bps"}
+    read = _computed(
+        "import { filterText } from './place/filters.js'; import { valueText } from './words/format.js';"
+        "const textOf = (number) => filterText(JSON.stringify({ number, at_least: 2500000 }), String);"
+        "const of = ([number, unit]) => [textOf(number), valueText(unit, 2500000)];",
+        f"{json.dumps(given)}.map(of)",
+    )
+    assert [text for text, _ in read] == [
+        f"{field} is at least {bound}" for (field, _), (_, bound) in zip(given, read, strict=True)
+    ]
 
 
 def _is_sorted_by_the_worst(metric: Metric, place: dict[str, Any]) -> None:

@@ -6,13 +6,18 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from services.dashboard.page.routes import STATIC
 from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from services.query.core.filters import Filter
+from services.query.core.limits import GROUPS_MAX, SERIES_MAX
 from services.query.core.metrics import METRICS
+from services.query.core.resources.concurrency import CURVES_MAX
+from services.query.core.resources.titles import TITLES_MAX
 from services.query.http.app import OPERATIONS
 from services.rim.http.openapi import document
+from shared.schemas.live import SLICE_VALUE_CHARS_MAX
 
 SECONDS_MAX = 60
 
@@ -24,10 +29,27 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
     _run("timeline.test.mjs", {})
 
 
-def test_the_page_knows_how_many_events_a_row_keeps() -> None:
-    found = re.search(r"EVENTS_MAX = (\d+);", (STATIC / "core" / "timeline.js").read_text())
+@pytest.mark.parametrize(
+    ("module", "name", "most"),
+    [
+        ("core/timeline.js", "EVENTS_MAX", TIMELINE_EVENTS_MAX),
+        ("core/audience.js", "CURVES_MAX", CURVES_MAX),
+        ("core/groups.js", "ROWS_MAX", GROUPS_MAX),
+        ("screens/titles.js", "LISTED_MAX", TITLES_MAX),
+        ("core/place/filters.js", "SLICE_CHARACTERS_MAX", SLICE_VALUE_CHARS_MAX),
+    ],
+)
+def test_the_page_knows_the_bounds_of_others_as_they_are(module: str, name: str, most: int) -> None:
+    found = re.search(rf"^(?:export )?const {name} = ([\d_]+);$", (STATIC / module).read_text(), re.MULTILINE)
     assert found is not None
-    assert int(found[1]) == TIMELINE_EVENTS_MAX
+    assert int(found[1]) == most
+
+
+@pytest.mark.parametrize("name", ["LINES_MAX", "MULTIPLES_MAX"])
+def test_the_page_asks_for_no_more_lines_than_the_api_has(name: str) -> None:
+    found = re.search(rf"{name} = (\d+);", (STATIC / "core/exported.js").read_text())
+    assert found is not None
+    assert int(found[1]) <= SERIES_MAX
 
 
 def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:
