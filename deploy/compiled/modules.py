@@ -62,4 +62,6 @@ MODULES: Final[Mapping[str, str]] = {
     f"{_VIEWS}.view.timing.clock": "what each step adds to what is known of its clock",
     f"{_VIEWS}.view.timing.delay": "what the delay of each step shows",
     f"{_VIEWS}.view.timing.elapsed": "whether each step's time depends on its copies",
+    "shared.client_values": "each number of a beacon",
+    "shared.requests.reading": "each request of a player",
 }

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.beacons.step import Failure, Request, Step
+from services.processor.applications.video_views.beacons.step import Failure, Step
 from services.processor.applications.video_views.beacons.values import (
     all_measured,
-    measured,
     offset_ms,
-    scalar,
     text,
     text_of,
     video_entry,
-    whole,
 )
-from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, REQUEST_MS_MAX
+from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX
+from shared.client_values import measured, scalar, whole
+from shared.requests.reading import of_cmcd
+from shared.requests.request import REQUEST_MS_MAX
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import NUMBER_MAX
 
@@ -110,7 +110,7 @@ def _more(beacon: Beacon, sta: str, at_ms: int, *, code: str | None, is_fatal: b
     attrs, event = beacon.attrs, beacon.event
     more = dict(_OF_EVENT.get(event, _NOTHING))
     if event == "request":
-        more["request"] = _request(attrs, at_ms)
+        more["request"] = of_cmcd(attrs, at_ms)
         more["reports_error"] = "ec" in attrs
     elif "pb" in attrs:
         # dash.js reports no change of the bitrate, but with every record the bitrate that is shown.
@@ -158,17 +158,3 @@ def _stalls(value: Any) -> list[int]:
         else [value]
     )
     return [length_ms for entry in entries if (length_ms := whole(entry)) > 0]
-
-
-def _request(attrs: dict[str, Any], at_ms: int) -> Request:
-    status = whole(scalar(attrs["rc"])) if "rc" in attrs else 200
-    first_ms, last_ms = measured(scalar(attrs.get("ttfb"))), measured(scalar(attrs.get("ttlb")))
-    if first_ms is not None and first_ms > (REQUEST_MS_MAX if last_ms is None else last_ms):
-        # dash.js 5.2 sends a time since 1970 if the browser has measured none.
-        first_ms = None
-    return Request(
-        outcome=step.COMPLETED if 0 < status < 400 else step.REQUEST_FAILED,
-        start_ms=at_ms,
-        first_byte_ms=None if first_ms is None else at_ms + first_ms,
-        end_ms=None if last_ms is None else at_ms + last_ms,
-    )

@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.beacons.step import COUNTS_VIEW, Failure, Request, Step
+from services.processor.applications.video_views.beacons.step import COUNTS_VIEW, Failure, Step
 from services.processor.applications.video_views.beacons.values import (
     bitrate_bps,
     flag,
-    measured,
-    measured_real,
     offset_ms,
     text,
     text_of,
-    whole,
 )
 from services.processor.applications.video_views.bounds import CHARS_MAX, RANGES_CHARS_MAX, TEXT_CHARS_MAX
+from shared.client_values import measured, measured_real, whole
+from shared.requests.reading import of_mux
 from shared.schemas.beacon import Beacon
 from shared.sources import SOURCES
 
@@ -47,11 +46,6 @@ ADS: Final = {
     "adpause": step.AD_PAUSED,
     "adended": step.AD_ENDED,
     "aderror": step.AD_FAILED,
-}
-_OUTCOMES: Final = {
-    "requestcompleted": step.COMPLETED,
-    "requestfailed": step.REQUEST_FAILED,
-    "requestcanceled": step.CANCELED,
 }
 _WHOLE_COUNTERS: Final = {
     "view_start": "view_start_ms",
@@ -202,7 +196,7 @@ def _more(beacon: Beacon, event: str, attrs: Mapping[str, Any]) -> dict[str, Any
         case "ad":
             more["ad"] = ADS.get(beacon.source_event, 0)
         case "request":
-            more["request"] = _request(beacon)
+            more["request"] = of_mux(beacon.source_event, attrs)
         case "background":
             more["sleeps"] = beacon.source_event == "devicesleep"
     return more
@@ -231,19 +225,6 @@ def _failure(attrs: Mapping[str, Any]) -> Failure:
         context=text_of("error_context", attrs.get("player_error_context")),
         severity=text(attrs.get("player_error_severity")),
         business=flag(attrs.get("player_error_business_exception")),
-    )
-
-
-def _request(beacon: Beacon) -> Request:
-    attrs = beacon.attrs
-
-    return Request(
-        outcome=_OUTCOMES.get(beacon.source_event, step.COMPLETED),
-        start_ms=measured(attrs.get("request_start")),
-        first_byte_ms=measured(attrs.get("request_response_start")),
-        end_ms=measured(attrs.get("request_response_end")),
-        size_bytes=measured(attrs.get("request_bytes_loaded")),
-        is_delta=True,
     )
 
 

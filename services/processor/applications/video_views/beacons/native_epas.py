@@ -12,17 +12,14 @@ import msgspec
 
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.mux import ADS
-from services.processor.applications.video_views.beacons.step import COUNTS_VIEW, Failure, Request, Step
+from services.processor.applications.video_views.beacons.step import COUNTS_VIEW, Failure, Step
 from services.processor.applications.video_views.beacons.values import (
     all_measured,
     bitrate_bps,
     flag,
-    measured,
     offset_ms,
-    scalar,
     text,
     text_of,
-    whole,
 )
 from services.processor.applications.video_views.bounds import (
     CHARS_MAX,
@@ -31,6 +28,8 @@ from services.processor.applications.video_views.bounds import (
     SEQ_MAX,
     TEXT_CHARS_MAX,
 )
+from shared.client_values import measured, scalar, whole
+from shared.requests.reading import of_native
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -131,11 +130,6 @@ NATIVE_FIELDS: Final[Mapping[str, tuple[int, int]]] = {
         ("bitrate_bps", "live_latency_ms", "heartbeat_interval_ms", "autoplay", "stream_type", "custom"), (_OTHER, 0)
     ),
 }
-NATIVE_REQUEST_OUTCOMES: Final = {
-    "completed": step.COMPLETED,
-    "failed": step.REQUEST_FAILED,
-    "canceled": step.CANCELED,
-}
 
 _EPAS_TEXTS: Final = {
     "contentId": "video_id",
@@ -177,7 +171,7 @@ def native_step(beacon: Beacon) -> Step:
     if beacon.event == "error":
         more["failure"] = _native_failure(attrs)
     elif beacon.event == "request":
-        more["request"] = _native_request(attrs)
+        more["request"] = of_native(attrs)
     return _step(beacon, dimensions, counters, sizes, more)
 
 
@@ -271,13 +265,3 @@ def _tie(beacon: Beacon) -> int:
     rank = _RANKS.get(beacon.event, _RANK_BETWEEN)
     within = _AD_RANKS.get(_ad_event(beacon), _AD_RANK_LAST) if beacon.event == "ad" else 0
     return (rank << 3 | within) << 32 | digest
-
-
-def _native_request(attrs: dict[str, Any]) -> Request:
-    return Request(
-        outcome=NATIVE_REQUEST_OUTCOMES.get(str(attrs.get("request_outcome")), step.COMPLETED),
-        start_ms=0,
-        first_byte_ms=measured(attrs.get("request_ttfb_ms")),
-        end_ms=measured(attrs.get("request_ms")),
-        size_bytes=measured(attrs.get("request_bytes")),
-    )

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.requests.request import Request
+
 STARTING: Final = 1
 PLAYING: Final = 2
 PAUSED: Final = 3
@@ -34,12 +36,6 @@ AD_PAUSED: Final = 5
 AD_ENDED: Final = 6
 AD_FAILED: Final = 7
 
-#: How a request went.
-COMPLETED: Final = 1
-REQUEST_FAILED: Final = 2
-CANCELED: Final = 3
-
-
 #: Whether the customer's server signed the view; of a view that has both, one beacon without a signature decides.
 SIGNED: Final = 1
 NOT_SIGNED: Final = 2
@@ -59,18 +55,6 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     context: str | None = None
     severity: str | None = None
     business: bool = False
-
-
-class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One request of the player for media. Times in ms on any one clock; None is unknown, or unchanged in a delta."""
-
-    outcome: int
-    start_ms: int | None = None
-    first_byte_ms: int | None = None
-    end_ms: int | None = None
-    size_bytes: int | None = None
-    #: Whether what is None is as in the request before (mux sends only what changed).
-    is_delta: bool = False
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):

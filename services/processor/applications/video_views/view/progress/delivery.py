@@ -2,9 +2,8 @@
 
 import msgspec
 
-from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.beacons.step import Request
-from services.processor.applications.video_views.bounds import STEP_MS_MAX
+from shared.requests.reading import filled, took_ms
+from shared.requests.request import CANCELED, FAILED, Request
 from shared.schemas.view import NUMBER_MAX
 
 
@@ -39,30 +38,24 @@ class Scale(msgspec.Struct, array_like=True, gc=False):
 def count_request(requests: Requests, request: Request) -> None:
     """Counts a request, and its times and bytes as far as the player sent them."""
     requests.count += 1
-    sent = [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
+    sent = filled(request, requests.last)
     if request.is_delta:
-        last = requests.last or [None] * len(sent)
-        sent = [before if now is None else now for before, now in zip(last, sent, strict=True)]
         requests.last = sent
-    if request.outcome == step.CANCELED:
+    if request.outcome == CANCELED:
         requests.canceled += 1
         return
-    if request.outcome == step.REQUEST_FAILED:
+    if request.outcome == FAILED:
         requests.failed += 1
         return
     start_ms, first_byte_ms, end_ms, size_bytes = sent
     if size_bytes is not None:
         requests.size_bytes = min((requests.size_bytes or 0) + size_bytes, NUMBER_MAX)
     if start_ms is not None and end_ms is not None:
-        requests.time_ms = (requests.time_ms or 0) + _took_ms(start_ms, end_ms)
+        requests.time_ms = (requests.time_ms or 0) + took_ms(start_ms, end_ms)
     if start_ms is not None and first_byte_ms is not None:
-        ttfb_ms = _took_ms(start_ms, first_byte_ms)
+        ttfb_ms = took_ms(start_ms, first_byte_ms)
         requests.ttfb_sum_ms = (requests.ttfb_sum_ms or 0) + ttfb_ms
         requests.ttfb_max_ms = max(requests.ttfb_max_ms or 0, ttfb_ms)
-
-
-def _took_ms(start_ms: int, end_ms: int) -> int:
-    return min(max(0, end_ms - start_ms), STEP_MS_MAX)
 
 
 def resize(scale: Scale, sizes: dict[str, int]) -> None:

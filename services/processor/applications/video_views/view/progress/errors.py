@@ -6,6 +6,7 @@ import msgspec
 
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Step
+from shared.requests.request import COMPLETED
 
 #: States that follow playing because the viewer wants it, not because playback cannot go on.
 _LEFT_BY_THE_VIEWER: Final = frozenset({step.PAUSED, step.SEEKING, step.ENDED})
@@ -57,7 +58,7 @@ def _is_after(errors: Errors, next_step: Step) -> bool:
     request = next_step.request
     if request is None or next_step.is_timed:
         return True
-    return next_step.at_ms > errors.at_ms and request.outcome == step.COMPLETED and not next_step.reports_error
+    return next_step.at_ms > errors.at_ms and request.outcome == COMPLETED and not next_step.reports_error
 
 
 def has_failed(errors: Errors) -> bool:
