@@ -1,5 +1,6 @@
 """`/v1/views`, `/v1/views/{view_id}` and its beacons: single views, found by search or by id. Each look at one is noted."""
 
+import asyncio
 import csv
 import io
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from aiohttp import web
 from services.accounts.http.access import VIEWS, VIEWS_OF_ONE, Routing
 from services.accounts.looks import Audit
 from services.query.core.question import parsed
-from services.query.core.resources import one_view, search
+from services.query.core.resources import one_view, requests_of_view, search
 from services.query.core.resources.one_view import (
     AskedBeacons,
     AskedView,
@@ -22,6 +23,7 @@ from services.query.core.resources.one_view import (
     State,
     ViewDetail,
 )
+from services.query.core.resources.requests_of_view import BEACONS_READ_MAX, AskedRequests, RequestList
 from services.query.core.resources.search import AskedViews, ViewList
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
@@ -46,7 +48,15 @@ _VIEW: Final = Operation("/v1/views/{view_id}", "One view", ViewDetail, AskedVie
 _BEACONS: Final = Operation(
     "/v1/views/{view_id}/beacons", "The beacons behind a view", BeaconList, AskedBeacons, statuses=QUESTION, tag="views"
 )
-OPERATIONS: Final = [_VIEWS, _VIEW, _BEACONS]
+_REQUESTS: Final = Operation(
+    "/v1/views/{view_id}/requests",
+    "The player's requests for media, from the beacons behind a view",
+    RequestList,
+    AskedRequests,
+    statuses=QUESTION,
+    tag="views",
+)
+OPERATIONS: Final = [_VIEWS, _VIEW, _BEACONS, _REQUESTS]
 
 
 class Lookup(Protocol):
@@ -83,6 +93,7 @@ class ViewRoutes:
         routing.get(_VIEWS.path, self._desk.answering(self.search), VIEWS, name=_VIEWS.name)
         routing.get(_VIEW.path, self._desk.answering(self.view), VIEWS_OF_ONE, name=_VIEW.name)
         routing.get(_BEACONS.path, self._desk.answering(self.beacons), VIEWS_OF_ONE, name=_BEACONS.name)
+        routing.get(_REQUESTS.path, self._desk.answering(self.requests), VIEWS_OF_ONE, name=_REQUESTS.name)
 
     async def search(self, request: web.Request) -> web.Response:
         """A page of views."""
@@ -120,22 +131,46 @@ class ViewRoutes:
 
     async def beacons(self, request: web.Request) -> web.Response:
         """The beacons behind a view, as they came."""
-        caller, given = self._desk.caller(request), parsed(AskedBeacons, list(request.query.items()))
+        given = parsed(AskedBeacons, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
         page, behind = one_view.page_of(place.view_id, given)
-        async with self._desk.turn(caller, "beacons"):
-            away: list[str] = []
-            found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
-            if found is None:
-                return problem_response(_away(away)) if away else _no_view()
-            await self._audit.note(
-                self._desk.actor(request), "looked_at_beacons", f"{place.customer_id}/{place.view_id}"
-            )
-            row = found[0]
-            rows = await self._single.beacons(
-                place, row["first_append_ms"], row["last_append_ms"], after=behind, rows_max=page.rows_max
-            )
+        async with self._desk.turn(self._desk.caller(request), "beacons"):
+            row = await self._looked_at(request, place, "looked_at_beacons")
+            if isinstance(row, web.Response):
+                return row
+            rows = await self._beacons(place, row, behind, page.rows_max)
         return sent(one_view.beacon_list(place.view_id, rows, page))
+
+    async def requests(self, request: web.Request) -> web.Response:
+        """The player's requests for media, of the first beacons behind a view."""
+        given = parsed(AskedRequests, list(request.query.items()))
+        place = Place(given.customer, request.match_info["view_id"], given.day)
+        page, before = requests_of_view.page_of(place.view_id, given)
+        async with self._desk.turn(self._desk.caller(request), "requests"):
+            row = await self._looked_at(request, place, "looked_at_requests")
+            if isinstance(row, web.Response):
+                return row
+            rows = await self._beacons(place, row, None, BEACONS_READ_MAX + 1)
+            values = [bytes(one["value"] or b"") for one in rows]
+            # Thousands of beacons: other callers need not wait for them.
+            found = await asyncio.to_thread(requests_of_view.request_list, row, values, page, before)
+        return sent(found)
+
+    async def _looked_at(self, request: web.Request, place: Place, action: str) -> dict[str, Any] | web.Response:
+        """The row of a view at whose beacons somebody looks, once that is noted; or the problem. Raises `WarehouseNew`."""
+        away: list[str] = []
+        found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
+        if found is None:
+            return problem_response(_away(away)) if away else _no_view()
+        await self._audit.note(self._desk.actor(request), action, f"{place.customer_id}/{place.view_id}")
+        return found[0]
+
+    async def _beacons(
+        self, place: Place, row: dict[str, Any], behind: tuple[int, int] | None, rows_max: int
+    ) -> list[dict[str, Any]]:
+        return await self._single.beacons(
+            place, row["first_append_ms"], row["last_append_ms"], after=behind, rows_max=rows_max
+        )
 
     async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
         """The newest row there is, its state, and where it was; `away` gets who did not answer. Raises `WarehouseNew`."""

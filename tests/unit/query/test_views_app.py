@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import msgspec
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from services.accounts.core.credentials import Credential
@@ -17,7 +18,10 @@ from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import Place
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import PostgresAway
+from shared import codec
+from shared.schemas.beacon import Beacon
 from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, VIEWS_TOKEN
+from tests.unit.processor.applications.video_views.beacons import mux
 from tests.unit.query.door import NotedLooks, Nowhere, door
 from tests.unit.query.reading import ABOUT
 from tests.unit.query.test_app import NOW_MS, FakeAnswers, headers_of
@@ -63,10 +67,29 @@ class Places(Nowhere):
             {"partition": 0, "offset": number, "appended_ms": 10, "value": b'{"event":"play"}' if number else b"\xff"}
             for number in range(5)
         ]
+        outcomes = enumerate(("requestcompleted", "requestfailed", "requestcanceled"), 1)
+        rows += [
+            {
+                "partition": 0,
+                "offset": 4 + number,
+                "appended_ms": 10,
+                "value": codec.BEACON.encode(_request(number, name)),
+            }
+            for number, name in outcomes
+        ]
         return [row for row in rows if after is None or (10, row["offset"]) > after][:rows_max]
 
     async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None:
         return 3, 1_000, 2_000
+
+
+def _request(number: int, outcome: str) -> Beacon:
+    return msgspec.structs.replace(
+        mux(number, "request", 0),
+        source_event=outcome,
+        client_time_ms=900 + 100 * number,
+        clock_offset_ms=0,
+    )
 
 
 def _given(what: Any) -> Any:
@@ -184,7 +207,7 @@ async def test_a_view_of_a_new_installation_is_not_known_because_none_is_stored_
 async def test_another_organisations_view_does_not_exist_and_figures_open_none() -> None:
     async with desk() as (client, places, audit):
         places.row = ROW
-        for path in ("/v1/views/v", "/v1/views/v/beacons"):
+        for path in ("/v1/views/v", "/v1/views/v/beacons", "/v1/views/v/requests"):
             others = await get(client, f"{path}?customer=acme")
             assert others == await get(client, f"{path}?customer=no-such")
             assert others[0] == 404
@@ -199,8 +222,9 @@ async def test_another_organisations_view_does_not_exist_and_figures_open_none()
 async def test_what_cannot_be_noted_is_not_shown() -> None:
     async with desk() as (client, places, audit):
         places.row, audit.problem = ROW, PostgresAway("test")
-        for path in ("/v1/views/v?customer=globex", "/v1/views/v/beacons?customer=globex", "/v1/views?viewer=x"):
-            assert (await get(client, path))[0] == 503
+        for path in ("views/v?customer=globex", "views/v/beacons?customer=globex", "views/v/requests?customer=globex"):
+            assert (await get(client, f"/v1/{path}"))[0] == 503
+        assert (await get(client, "/v1/views?viewer=x"))[0] == 503
         # A search that names no viewer needs no note.
         assert (await get(client, "/v1/views"))[0] == 200
 
@@ -214,8 +238,9 @@ async def test_beacons_come_in_pages_and_bytes_that_are_no_json_as_they_are() ->
         assert [one["beacon"] for one in first["beacons"]] == [None, {"event": "play"}]
         assert first["beacons"][0]["bytes"] == "/w=="
         second = (await get(client, f"{path}&cursor={first['next']}"))[1]
-        last = (await get(client, f"{path}&cursor={second['next']}"))[1]
-        assert [one["offset"] for one in second["beacons"] + last["beacons"]] == [2, 3, 4]
+        third = (await get(client, f"{path}&cursor={second['next']}"))[1]
+        last = (await get(client, f"{path}&cursor={third['next']}"))[1]
+        assert [one["offset"] for one in second["beacons"] + third["beacons"] + last["beacons"]] == [*range(2, 8)]
         assert "next" not in last
         for other in (
             f"{path}&cursor=x",
@@ -225,6 +250,27 @@ async def test_beacons_come_in_pages_and_bytes_that_are_no_json_as_they_are() ->
             status, problem = await get(client, other)
             assert (status, problem["errors"][0]["parameter"]) == (400, "cursor"), other
         assert {action for _, action, _ in audit.noted} == {"looked_at_beacons"}
+
+
+async def test_requests_come_in_pages_and_each_look_is_noted() -> None:
+    async with desk() as (client, places, audit):
+        places.row = ROW | {"source": "mux"}
+        path = "/v1/views/v%2F1/requests?customer=globex&limit=2"
+        status, first = await get(client, path)
+        assert (status, first["view_id"], first["beacons_n"], first["requests_n"]) == (200, "v/1", 8, 3)
+        assert [(one["at_ms"], one["outcome"]) for one in first["requests"]] == [(100, "completed"), (200, "failed")]
+        second = (await get(client, f"{path}&cursor={first['next']}"))[1]
+        assert [one["outcome"] for one in second["requests"]] == ["canceled"]
+        assert "next" not in second
+        for other in (f"{path}&cursor=x", path.replace("v%2F1", "w") + f"&cursor={first['next']}"):
+            assert (await get(client, other))[0] == 400, other
+        for other in ("limit=0", "limit=1001", "event=request"):
+            assert (await get(client, f"{path}&{other}"))[0] == 400, other
+        assert set(audit.noted) == {("a token", "looked_at_requests", "globex/v/1")}
+        places.row = None
+        assert (await get(client, path))[0] == 404
+        places.row = PostgresAway("test")
+        assert (await get(client, path))[0] == 503
 
 
 async def test_a_search_is_csv_where_that_is_accepted_with_a_link_to_the_next_page() -> None:
