@@ -32,6 +32,7 @@ from shared.schemas.view import View
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.dashboard.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
+from tests.integration.page import page_requests
 from tests.integration.page.page_views import first_hour, month, watched_by_x, watched_for_hours
 from tests.integration.parts.browsing import SOON_MS
 from tests.integration.query.querying import Installation as Data
@@ -66,7 +67,9 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
     postgres = Postgres(folder / "postgres")
     now_ms = int(time.time() * 1_000)
     x_ms = now_ms - 20 * 3_600_000 - now_ms % 60_000
-    views = [*month(now_ms), *first_hour(now_ms), watched_for_hours(now_ms - 4 * DAY_MS), watched_by_x(x_ms)]
+    of_players = page_requests.captured_views(now_ms)
+    views = [*month(now_ms), *first_hour(now_ms), *(view for view, _ in of_players)]
+    views += [watched_for_hours(now_ms - 4 * DAY_MS), watched_by_x(x_ms)]
     port, query_port = free_port(), free_port()
     try:
         postgres.start()
@@ -77,6 +80,7 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
             data.in_warehouse(views)
             data.in_postgres(views)
             _beacons_of(folder / "warehouse", views[-1])
+            page_requests.land(folder / "warehouse", of_players)
             _recorded(folder / "warehouse", views[-1])
         alerts_schema.migrate(postgres.dsn)
         dashboard = start_dashboard(

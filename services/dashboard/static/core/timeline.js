@@ -195,7 +195,7 @@ export function factsOf(row) {
     ["Experience", row.score_view === undefined || row.score_view === null ? null : countText(row.score_view)],
     ["Error", row.error_code && [row.error_code, row.error_message].filter(Boolean).join(": ")],
     ["Ads", row.ad_impressions ? `${row.ad_impressions} · ${durationText(row.ad_playing_ms ?? 0)}` : null],
-    ["Requests", row.req_count ? `${countText(row.req_count)}, ${countText(row.req_failed ?? 0)} failed` : null],
+    ["Requests", row.req_count ? `${countText(row.req_count)}, ${countText(row.req_failed ?? 0)} failed${row.req_canceled ? `, ${countText(row.req_canceled)} canceled` : ""}` : null],
     ["Beacons", `${countText(row.beacon_count)}${row.complete ? ", complete" : ""}${row.seq_gaps ? `, ${row.seq_gaps} missing` : ""}`],
   ]);
   return rows.filter(([, value]) => value);

@@ -12,6 +12,7 @@ import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
 import { Pages } from "../parts/data/pages.js";
 import { Lanes } from "../parts/drawing/lanes.js";
+import { RequestList, useRequests } from "../parts/drawing/requests.js";
 import { go, Link, place } from "../parts/place.js";
 
 /** An open view goes on: it is asked for again. */
@@ -28,7 +29,7 @@ export default function View() {
   const found = useFetched(isNamed ? `${address}?${asked}` : null, () => `${address}?${asked}`, AGAIN_MS);
   return html`<section aria-labelledby="view-head">
     <div class="section-head"><h2 id="view-head">One view</h2><${Form} customer=${customer === "*" ? "" : customer} view=${view} /></div>
-    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${address} answer=${data} beacons=${`${address}/beacons?${asked}`} />`} />`}
+    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${address} answer=${data} beacons=${`${address}/beacons?${asked}`} requests=${`${address}/requests?${asked}`} />`} />`}
     ${!isNamed && html`<p class="empty">Name a customer and a view, or find one on <${Link} to=${{ screen: "views" }}>Views<//>.</p>`}
   </section>`;
 }
@@ -47,18 +48,20 @@ function Form({ customer, view }) {
   </form>`;
 }
 
-/** @param {{answer: any, beacons: string}} props */
-function Drawn({ answer, beacons }) {
+/** @param {{answer: any, beacons: string, requests: string}} props */
+function Drawn({ answer, beacons, requests }) {
   const { tz } = place.value;
   const row = { ...answer.row, events: answer.events };
   const span_ms = spanOf(row);
   const said = useSignal(/** @type {import("../core/timeline.js").Said[] | undefined} */ (undefined));
   const errors = errorsOf(row, said.value);
+  const reading = useRequests(requests);
   return html`<article class="card view" id="view-card">
     <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, answer.state === "open")}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
-    <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} />
+    <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} requests=${reading} />
+    <${RequestList} row=${row} of=${reading} tz=${tz} />
     <${Later} from_ms=${unkeptFrom(row)} />
     ${errors.some((one) => !one.text) && html`<${ErrorTexts} key=${errors.length} address=${beacons} take=${(/** @type {any[]} */ read) => { said.value = errorsSaid(read); }} />`}
     ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}

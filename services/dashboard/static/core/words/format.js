@@ -44,6 +44,13 @@ export function durationText(ms) {
 /** @param {number | null | undefined} bps */
 export const bitrateText = (bps) => (bps === null || bps === undefined ? NONE : `${fixed(bps / 1e6, 2)} Mbps`);
 
+/** @param {number | null | undefined} bytes */
+export function sizeText(bytes) {
+  if (bytes === null || bytes === undefined) return NONE;
+  if (bytes < 1_000) return `${fixed(bytes, 0)} B`;
+  return bytes < 1e6 ? `${fixed(bytes / 1e3, 1)} kB` : `${fixed(bytes / 1e6, 2)} MB`;
+}
+
 /** Of an id what tells it from others, for a column; all of it belongs into a tooltip. @param {string} id */
 export const shortened = (id) => (id.length > 14 ? `${id.slice(0, 12)}…` : id);
 

@@ -1,32 +1,36 @@
 // @ts-check
-// The timeline of a view: a lane of states, of errors, of ads, of bitrates, over one axis.
+// The timeline of a view: a lane of states, of errors, of ads, of bitrates, of the player's requests, over one axis.
 
 import { bitrateText, durationText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
 import { adsOf, axisStep, LEGEND, levelsOf, markText, sinceText, statesOf, unkeptFrom } from "../../core/timeline.js";
 import { html } from "../html.js";
+import { RequestsDrawn } from "./requests.js";
 
-/** @param {{row: any, span_ms: number, tz: string, errors: import("../../core/timeline.js").Mark[]}} props */
-export function Lanes({ row, span_ms, tz, errors }) {
+/** @param {{row: any, span_ms: number, tz: string, errors: import("../../core/timeline.js").Mark[], requests: import("./requests.js").Reading}} props */
+export function Lanes({ row, span_ms, tz, errors, requests }) {
   const ads = adsOf(row, span_ms);
   const levels = levelsOf(row, span_ms);
   const from_ms = unkeptFrom(row) ?? span_ms;
   const rest = from_ms < span_ms && html`<${Unkept} from_ms=${from_ms} span_ms=${span_ms} />`;
   return html`
-    <ul class="states">${[...LEGEND, ...(rest ? ["unkept"] : [])].map((name) => html`<li class=${name}>${NAMES[name] ?? name}</li>`)}</ul>
+    <ul class="states">${[...LEGEND, ...(rest ? ["unkept"] : []), ...(requests.read?.requests.length ? OF_REQUESTS : [])].map((name) => html`<li class=${name}>${NAMES[name] ?? name}</li>`)}</ul>
     <div id="view-life">
       <${Lane} name="State" rest=${rest}><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
       ${(errors.length > 0 || rest) && html`<${Lane} name="Errors" rest=${rest} scale=${errors.some(({ event }) => event === "warning") && "and warnings"}><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
       ${(ads.length > 0 || (rest && row.ad_impressions > 0)) && html`<${Lane} name="Ads" rest=${rest}><${Blocks} found=${ads} span_ms=${span_ms} /><//>`}
       ${levels.length > 0 && html`<${Lane} name="Bitrate" rest=${rest} scale=${`to ${bitrateText(highest(levels))}`} isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
+      <${Lane} name="Requests" isTall=${!!requests.read}><${RequestsDrawn} row=${row} of=${requests} span_ms=${span_ms} /><//>
     </div>
     <${Axis} row=${row} span_ms=${span_ms} tz=${tz} />`;
 }
 
 /** @type {Record<string, string>} */
-const NAMES = { unkept: "not kept" };
+const NAMES = { unkept: "not kept", waits: "waiting for a first byte", loads: "loading", canceled: "canceled" };
+/** What requests add to the legend; those that failed are as red as a failure. */
+const OF_REQUESTS = ["waits", "loads", "canceled"];
 
-/** @param {{name: string, rest: any, scale?: string | false, isTall?: boolean, children?: any}} props - `scale`: what its height stands for, or what else it has. */
+/** @param {{name: string, rest?: any, scale?: string | false, isTall?: boolean, children?: any}} props - `scale`: what its height stands for, or what else it has. */
 const Lane = ({ name, rest, scale, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}${scale && html`<small>${scale}</small>`}</span><div class="drawn">${children}${rest}</div></div>`;
 
 /** The end of a lane of which the row has no events. @param {{from_ms: number, span_ms: number}} props */
