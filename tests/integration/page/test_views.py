@@ -91,8 +91,9 @@ def test_a_timeline_ends_where_the_row_stops_keeping_events_and_leads_to_the_bea
     page = seen.page
     lanes = page.locator("#view-life .lane")
     expect(lanes.filter(has_text="State")).to_have_count(1, timeout=SOON_MS)
-    # Each lane says that it does not know the rest, the one without a mark too.
-    assert lanes.locator(".lane-name").all_inner_texts() == ["State", "Errors", "Bitrate\nto 3.00 Mbps"]
+    # Each lane says that it does not know the rest, the one without a mark too. Requests are no events of the row.
+    names = ["State", "Errors", "Bitrate\nto 3.00 Mbps", "Requests"]
+    assert lanes.locator(".lane-name").all_inner_texts() == names
     rest = lanes.locator(".unkept")
     texts = rest.evaluate_all("(all) => all.map((one) => one.getAttribute('aria-label'))")
     assert texts == ["not kept: 2.7 h, from 19.9 min"] * 3

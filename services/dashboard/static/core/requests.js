@@ -77,10 +77,10 @@ export function readText({ requests, requests_n, beacons_n, is_cut = false }, ro
   const isLanded = now_ms - row.last_append_ms > LANDED_MS;
   if (beacons_n === 0 && isLanded) return "The beacons of this view are no longer kept, and its requests are known from them alone.";
   if (beacons_n === 0) return "The warehouse has none of its beacons yet: they reach it about a minute after they came.";
-  const shown = requests.length < requests_n ? `Shown are the first ${countText(requests.length)} of ${countText(requests_n)} requests` : `All ${countText(requests_n)} requests`;
-  const read = `${shown}, in ${is_cut ? "the first " : ""}${countText(beacons_n)} ${beacons_n === 1 ? "beacon" : "beacons"}`;
-  if (is_cut) return `${read}. The view has more beacons, which are not read for this.`;
+  const shown = requests.length < requests_n ? `Shown are the first ${countText(requests.length)} of ` : "";
+  const read = `${shown}${countText(requests_n)} ${requests_n === 1 ? "request" : "requests"}, in ${is_cut ? "the first " : ""}${countText(beacons_n)} ${beacons_n === 1 ? "beacon" : "beacons"} of this view`;
+  if (is_cut) return `${read}. It has more beacons, which are not read for this.`;
   const missing_n = (row.req_count ?? 0) - requests_n;
   if (missing_n <= 0) return `${read}.`;
-  return `${read}. The view counts ${countText(missing_n)} more: their beacons ${isLanded ? "are no longer kept" : "have not reached the warehouse yet"}.`;
+  return `${read}. It counts ${countText(missing_n)} more: their beacons ${isLanded ? "are no longer kept" : "have not reached the warehouse yet"}.`;
 }

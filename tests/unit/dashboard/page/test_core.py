@@ -27,6 +27,7 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
     _run("alerts.test.mjs", {})
     _run("suspects.test.mjs", {})
     _run("timeline.test.mjs", {})
+    _run("requests.test.mjs", {})
 
 
 @pytest.mark.parametrize(
