@@ -58,10 +58,15 @@ def of_native(attrs: Mapping[str, Any]) -> Request:
 
 def filled(request: Request, last: Sequence[int | None]) -> list[int | None]:
     """Start, first byte, end and bytes of a request. In a delta the others are those of the request before, `last`."""
-    sent = [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
     if not request.is_delta or not last:
-        return sent
-    return [before if now is None else now for before, now in zip(last, sent, strict=True)]
+        return [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
+    start_ms, first_byte_ms, end_ms, size_bytes = last
+    return [
+        start_ms if request.start_ms is None else request.start_ms,
+        first_byte_ms if request.first_byte_ms is None else request.first_byte_ms,
+        end_ms if request.end_ms is None else request.end_ms,
+        size_bytes if request.size_bytes is None else request.size_bytes,
+    ]
 
 
 def took_ms(start_ms: int, end_ms: int) -> int:
