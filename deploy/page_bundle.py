@@ -7,13 +7,15 @@ modules as they are.
 """
 
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import json
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -50,10 +52,9 @@ def bundler() -> Path | None:
 
 def make(program: Path, static: Path = STATIC) -> None:
     """Makes the bundle of the page in `static`, in place of an older one. Raises `CalledProcessError`; the program has said why."""
-    made = static / f"{bundle.FOLDER}.new"
+    made = static / bundle.UNFINISHED
     # Read before the bundler reads them: if one changes meanwhile, the bundle is known to be of an older one.
-    own = (bundle.FOLDER, made.name)
-    files = {path: body for path, body in bundle.read(static).items() if Path(path).parts[0] not in own}
+    files = {path: body for path, body in bundle.read(static).items() if Path(path).parts[0] != bundle.FOLDER}
     packages = bundle.packages(files["index.html"].decode())
     common = ["--bundle", "--format=esm", "--minify", f"--target={_TARGET}", "--log-level=warning"]
     common += [
@@ -85,6 +86,14 @@ def _notice(packages: Iterable[str]) -> str:
     return f"/*! Built on {', '.join(packages)}: the licence of each is beside it in /static/vendor/. */"
 
 
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One set-up at a time: a second one waits, and makes the bundle of what is there then."""
+    with (LOCAL / "bundler.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def main() -> int:
     """`python -m deploy.page_bundle`."""
     parser = argparse.ArgumentParser(prog="python -m deploy.page_bundle", description=__doc__)
@@ -98,7 +107,8 @@ def main() -> int:
         print(f"no bundler for {platform.machine()}: the page is served module by module", flush=True)
         return 0
     try:
-        make(program)
+        with _alone():
+            make(program)
     except subprocess.CalledProcessError as failure:
         print(f"the page's modules could not be joined: {failure}", file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ A bundle has a manifest: the hashes of the files that it was made of, and of its
 page's files, so nobody sees an old or a damaged page. Otherwise the modules are served one by one.
 """
 
+import contextlib
 import hashlib
 import json
 import re
@@ -14,6 +15,8 @@ from typing import Any, Final
 
 STATIC: Final = Path(__file__).parents[1] / "static"
 FOLDER: Final = "bundle"
+#: Where one is made, beside `FOLDER`: no part of the page.
+UNFINISHED: Final = f"{FOLDER}.new"
 PATH: Final = f"{FOLDER}/page.js"
 MAP: Final = f"{PATH}.map"
 MANIFEST: Final = f"{FOLDER}/manifest.json"
@@ -26,8 +29,13 @@ _NAMED: Final = re.compile(rf"/static/({FOLDER}/[\w./-]+)".encode())
 
 
 def read(folder: Path) -> dict[str, bytes]:
-    """The files of a folder by their path in it."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """The files of a folder by their path in it. A bundle that is replaced meanwhile may lack some."""
+    found = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file() and path.relative_to(folder).parts[0] != UNFINISHED:
+                found[str(path.relative_to(folder))] = path.read_bytes()
+    return found
 
 
 def packages(document: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The routes of accounts on a real Postgres, and clients that are logged in."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,7 +46,16 @@ class Site:
         elif who is not None:
             headers = {"Cookie": f"{Cookie(is_secure=False).name}={who.text}", CSRF_HEADER: who.csrf}
         async with self.client.request(method, path, json=body, headers=headers) as answer:
+            self._expect_documented(method, path, answer.status)
             return answer.status, await answer.json()
+
+    def _expect_documented(self, method: str, path: str, status: int) -> None:
+        """The OpenAPI document names the status of this operation's answer."""
+        plain = path.partition("?")[0]
+        for one in self.routes.described:
+            pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(one.path))
+            if one.method == method.lower() and re.fullmatch(pattern, plain):
+                assert status in {one.status, *one.statuses}, f"{method} {plain} answers {status}"
 
     async def got(self, method: str, path: str, who: Credential | str | None, body: Any = None) -> dict[str, Any]:
         """The JSON of an answer of success."""

@@ -1,5 +1,6 @@
 """What those who run the installation do with organisations: they give customers, and invite a first owner again."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -120,3 +121,13 @@ async def test_the_owner_of_an_organisation_that_nobody_joined_is_invited_again(
     nowhere = "/v1/organisations/none/invitations"
     assert (await home.ask("POST", nowhere, owner, {"email": "x@globex.example"}))[0] == 404
     assert (await home.ask("POST", path, owner, {"email": "no address"}))[0] == 400
+
+
+async def test_of_links_for_a_first_owner_that_are_made_at_once_the_last_alone_is_good(home: Site) -> None:
+    owner = await home.owner()
+    made = await home.got("POST", "/v1/organisations", owner, {"name": "Globex", "owner": "bos@globex.example"})
+    path = f"/v1/organisations/{made['id']}/invitations"
+    asked = [home.got("POST", path, owner, {"email": f"boss{number}@globex.example"}) for number in range(6)]
+    links = [one["link"].partition("#")[2] for one in await asyncio.gather(*asked)]
+    used = [await home.ask("POST", "/v1/link/use", None, {"link": link, "password": PASSWORD}) for link in links]
+    assert sorted(status for status, _ in used) == [200, 410, 410, 410, 410, 410]

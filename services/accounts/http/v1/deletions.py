@@ -92,6 +92,7 @@ class DeletionOperations:
                 OneDeletion,
                 body=NewDeletion,
                 status=202,
+                can_conflict=True,
             ),
             Operation(
                 "get",

@@ -106,6 +106,7 @@ class KeyOperations:
                 WriteKey,
                 body=NewKey,
                 status=201,
+                can_conflict=True,
             ),
             Operation(
                 "patch",
@@ -125,6 +126,7 @@ class KeyOperations:
                 WriteKey,
                 body=Replacement,
                 status=201,
+                can_conflict=True,
             ),
             Operation("delete", "/v1/keys/{key}", "Revokes it", MANAGEMENT, _answering(self.revoke)),
         ]

@@ -71,6 +71,8 @@ class Operation:
     status: int = 200
     #: Media types of an answer that comes in others than JSON.
     media: tuple[str, ...] = ()
+    #: Whether it answers 409 where what is asked for is there already, or as much as may be.
+    can_conflict: bool = False
 
     @property
     def described(self) -> openapi.Operation:
@@ -84,7 +86,7 @@ class Operation:
             method=self.method,
             media=self.media,
             status=self.status,
-            statuses=(400, *openapi.GUARDED),
+            statuses=(400, *openapi.GUARDED, *((409,) if self.can_conflict else ())),
             tag=self.path.split("/")[2],
         )
 

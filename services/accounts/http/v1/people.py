@@ -121,6 +121,7 @@ class PeopleOperations:
                 MadeInvitation,
                 body=NewInvitation,
                 status=201,
+                can_conflict=True,
             ),
             Operation("delete", "/v1/invitations/{id}", "Withdraws it", TEAM_MANAGEMENT, self.withdraw),
         ]

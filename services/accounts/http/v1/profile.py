@@ -99,6 +99,7 @@ class ProfileOperations:
                 _confirmed(self.begin),
                 BegunFactor,
                 body=Present,
+                can_conflict=True,
             ),
             Operation(
                 "post",
@@ -108,6 +109,7 @@ class ProfileOperations:
                 _confirmed(self.confirm),
                 RecoveryCodes,
                 body=Code,
+                can_conflict=True,
             ),
             Operation(
                 "post",

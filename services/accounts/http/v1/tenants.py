@@ -158,6 +158,7 @@ class TenantOperations:
                 MadeInvitation,
                 body=NewOwner,
                 status=201,
+                can_conflict=True,
             ),
             Operation(
                 "post",
@@ -184,6 +185,7 @@ class TenantOperations:
                 Customer,
                 body=NewCustomer,
                 status=201,
+                can_conflict=True,
             ),
             Operation(
                 "patch",

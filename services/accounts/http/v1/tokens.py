@@ -70,6 +70,7 @@ class TokenOperations:
                 MadeToken,
                 body=NewToken,
                 status=201,
+                can_conflict=True,
             ),
             Operation("delete", "/v1/tokens/{id}", "Revokes it", TEAM_MANAGEMENT, self.revoke),
         ]

@@ -25,10 +25,9 @@ _ORGANISATIONS: Final = """
 """
 _NEW: Final = "INSERT INTO accounts.organisations (name) VALUES (%s) RETURNING id::text"
 _RENAME: Final = "UPDATE accounts.organisations SET name = %s WHERE id::text = %s RETURNING name"
-_PEOPLE: Final = """
-    SELECT (SELECT count(*) FROM accounts.members AS m WHERE m.organisation_id = o.id)
-    FROM accounts.organisations AS o WHERE o.id::text = %s
-"""
+#: Waits for whoever joins it now, and keeps others from joining until the transaction ends.
+_ALONE: Final = "SELECT FROM accounts.organisations WHERE id::text = %s FOR UPDATE"
+_PEOPLE: Final = "SELECT count(*) FROM accounts.members WHERE organisation_id::text = %s"
 _EXISTS: Final = "SELECT EXISTS (SELECT FROM accounts.organisations WHERE id::text = %s)"
 _CUSTOMERS: Final = """
     SELECT c.customer_id AS id, c.name, c.organisation_id::text AS organisation_id, c.created_at
@@ -144,11 +143,13 @@ async def rename(connection: psycopg.AsyncConnection, organisation_id: str, name
 
 
 async def check_empty(connection: psycopg.AsyncConnection, organisation_id: str) -> None:
-    """Raises `OrganisationUnknown`, or `OrganisationHasPeople` if somebody has joined."""
-    row = await (await connection.execute(_PEOPLE, (organisation_id,))).fetchone()
-    if row is None:
+    """Raises `OrganisationUnknown`, or `OrganisationHasPeople` if somebody has joined.
+
+    Until the transaction ends nobody joins, and no other one looks: else each would make a link, and all of them would be good.
+    """
+    if await (await connection.execute(_ALONE, (organisation_id,))).fetchone() is None:
         raise OrganisationUnknown
-    if row != (0,):
+    if await (await connection.execute(_PEOPLE, (organisation_id,))).fetchone() != (0,):
         raise OrganisationHasPeople
 
 

@@ -107,6 +107,13 @@ def test_a_manifest_that_cannot_be_read_is_of_no_bundle(text: bytes | None) -> N
     assert not bundle.is_of(changed({bundle.MANIFEST: text}))
 
 
+def test_what_a_set_up_is_just_making_is_no_part_of_the_page(tmp_path: Path) -> None:
+    for path in ("main.js", bundle.PATH, f"{bundle.UNFINISHED}/page.js"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("")
+    assert bundle.read(tmp_path).keys() == {"main.js", bundle.PATH}
+
+
 def test_with_a_bundle_a_document_has_one_script() -> None:
     text = bundle.of_bundle(DOCUMENT)
     assert "importmap" not in text

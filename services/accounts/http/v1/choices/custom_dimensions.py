@@ -54,7 +54,16 @@ class CustomDimensionOperations:
         path, answers = "/v1/custom-dimensions", CustomDimensions
         return [
             Operation("get", path, "Custom dimensions that have a title", METRICS, self.listed, answers),
-            Operation("patch", path, "Gives one a title", EDITING, self.change, answers, body=CustomDimensionChange),
+            Operation(
+                "patch",
+                path,
+                "Gives one a title",
+                EDITING,
+                self.change,
+                answers,
+                body=CustomDimensionChange,
+                can_conflict=True,
+            ),
         ]
 
     async def listed(self, call: Call) -> CustomDimensions:

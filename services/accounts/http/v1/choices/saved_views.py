@@ -61,7 +61,17 @@ class SavedViewOperations:
             Operation(
                 "get", path, "Saved views: the own ones and the organisation's", METRICS, self.listed, SavedViews
             ),
-            Operation("post", path, "Saves a view of the page", METRICS, self.save, SavedView, body=made, status=201),
+            Operation(
+                "post",
+                path,
+                "Saves a view of the page",
+                METRICS,
+                self.save,
+                SavedView,
+                body=made,
+                status=201,
+                can_conflict=True,
+            ),
             Operation("delete", f"{path}/{{id}}", "Deletes a saved view", METRICS, self.delete),
         ]
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from shared.statistics.suspects.likelihood import OVER_TIME, Quad
+from shared.statistics.suspects.search import NEAR_MAX
 from shared.statistics.suspects.suspect import (
+    COUNTED,
     LINE,
     NEAR,
     POSSIBLE_MAX,
@@ -82,9 +84,9 @@ def test_of_those_near_the_line_another_is_a_suspect_too_if_it_has_no_view_in_co
     assert confirmed_by(searched("", "abc"), quads, TOTAL, [0, 0, 0]) == [1, 0, 2]
 
 
-def test_how_far_below_the_line_a_cohort_is_possible() -> None:
+def test_how_far_below_the_line_a_cohort_is_possible_and_counted() -> None:
     """As docs/suspects.md says it."""
-    assert (LINE, NEAR) == (3.0, -5.0)
+    assert (LINE, NEAR, COUNTED, NEAR_MAX) == (3.0, -5.0, -10.0, 12)
 
 
 def test_what_is_near_the_line_is_possible_the_best_explanation_first() -> None:
