@@ -195,6 +195,7 @@ class TenantOperations:
                 self.change_customer,
                 Customer,
                 body=CustomerChange,
+                can_conflict=True,
             ),
         ]
 

@@ -36,11 +36,13 @@ _CUSTOMERS: Final = """
         AND (%(owned_by)s = '' OR c.organisation_id::text = %(owned_by)s)
     ORDER BY c.customer_id LIMIT %(rows_max)s
 """
+#: Whether an organisation may have one more customer, and the statement that asks it.
+HAS_ROOM: Final = f"(SELECT count(*) FROM accounts.customers WHERE organisation_id::text = %s) < {CUSTOMERS_MAX}"  # noqa: S608
+ROOM: Final = f"SELECT {HAS_ROOM}"
 _NEW_CUSTOMER: Final = f"""
     INSERT INTO accounts.customers (customer_id, organisation_id, name) SELECT %s, %s, %s
-    WHERE (SELECT count(*) FROM accounts.customers WHERE organisation_id = %s) < {CUSTOMERS_MAX}
-    ON CONFLICT (customer_id) DO NOTHING RETURNING created_at
-"""  # noqa: S608 - a number of ours
+    WHERE {HAS_ROOM} ON CONFLICT (customer_id) DO NOTHING RETURNING created_at
+"""
 #: Who runs the installation owns what is not listed.
 _LIST_CUSTOMER: Final = """
     INSERT INTO accounts.customers (customer_id, organisation_id) SELECT %s, id FROM accounts.organisations WHERE owns_rest
@@ -211,8 +213,8 @@ async def change_customer(
 ) -> OwnedCustomer:
     """Renames a listed customer of `owner_id` (None: of any organisation), or gives it to another organisation.
 
-    With None a customer that is not listed can be given, too: it is listed then. Raises `CustomerUnknown` or
-    `OrganisationUnknown`.
+    With None a customer that is not listed can be given, too: it is listed then. Raises `CustomerUnknown`,
+    `OrganisationUnknown`, or `CustomerTaken` where the organisation has as many as it may.
     """
     if owner_id is None and new_owner_id is not None:
         await connection.execute(_LIST_CUSTOMER, (customer_id,))
@@ -222,6 +224,10 @@ async def change_customer(
     before_id, before_name = row
     if new_owner_id is not None:
         await _check(connection, new_owner_id)
+        if new_owner_id != before_id:
+            has_room = await (await connection.execute(ROOM, (new_owner_id,))).fetchone()
+            if has_room != (True,):
+                raise CustomerTaken
     after_id, after_name = new_owner_id or before_id, before_name if name is None else name
     async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:
         found = await (await cursor.execute(_CHANGE_CUSTOMER, (after_id, after_name, customer_id))).fetchone()
