@@ -1,6 +1,7 @@
 """Generates a warehouse: correlated views of 30 days, sorted by customer and hour."""
 
 import shutil
+import zlib
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,11 @@ _VIEWS: Final = """
         CAST(5 * u14 AS bigint) AS rebuffer_count, 0::bigint AS seek_count, 0::bigint AS seek_ms,
         CAST(4000000 * u8 AS bigint) AS avg_bitrate_bps, avg_bitrate_bps * watch_ms AS bitrate_integral,
         watch_ms AS bitrate_time_ms,
-        10::bigint AS beacon_count, 0::bigint AS duplicate_count, {day}::bigint AS day
+        10::bigint AS beacon_count, 0::bigint AS duplicate_count, {day}::bigint AS day,
+        'id of ' || video_title AS video_id, 5400000::bigint AS video_duration_ms, watch_ms AS max_playhead_ms,
+        at_ms - watch_ms AS view_start_ms,
+        CASE WHEN u11 > 0.98 THEN 'code ' || CAST(floor(40 * u10 * u10) AS integer) END AS error_code,
+        CASE WHEN u11 > 0.98 THEN 'text ' || CAST(floor(100 * u10 * u10) AS integer) END AS error_message
     FROM (SELECT i AS n, {randoms} FROM range({first}, {last}) AS numbers (i))
     ORDER BY {order}
 """
@@ -50,8 +55,8 @@ LANDED: Final = "last_append_ms"
 
 
 def generate(folder: Path, views: int) -> None:
-    """Makes table `views` in a folder that has none of so many views."""
-    table, mark = folder / "views", folder / f"{views}.views"
+    """Makes table `views` in a folder that has none of so many of these views."""
+    table, mark = folder / "views", folder / f"{views}-{zlib.crc32(_VIEWS.encode()):x}.views"
     if mark.exists():
         return
     shutil.rmtree(folder, ignore_errors=True)

@@ -129,6 +129,8 @@ def explore(person: Person, number: int) -> None:
     person.does("another metric: start-up p95", "#metric", "choose", "startup_ms_p95")
     for name, place in (("small multiples", 2), ("table", 3), ("distribution", 4)):
         person.does(f"form: {name}", f"[aria-label=Form] button:nth-child({place})", "click")
+    person.does("time zone", "#tz", "choose", "Europe/Berlin")
+    person.does("who is behind it?", "#ask-suspects", "click")
 
 
 def search(person: Person, number: int) -> None:
@@ -142,6 +144,8 @@ def screens(person: Person, number: int) -> None:
     """The other screens, by their links."""
     person.open(f"explore?range=24h&customer={_CUSTOMERS[number % 5]}")
     person.does("screen Titles", "nav a[href*='titles']", "click")
+    person.does("titles: sorted by another head", "#titles thead th:nth-child(4) button", "click")
+    person.does("title opened", "#titles tbody th a", "click")
     person.does("screen Errors", "nav a[href*='errors']", "click")
     person.does("errors: new since a release", "#since", "choose", f"2026-01-30T{12 + number:02}:00")
     person.does("screen Now", "nav a[href^='/?']", "click")
