@@ -19,6 +19,9 @@ from services.accounts.core.roles import Permission
 #: elsewhere: the request is passed on to a service that has the same guard; it finds out who asks.
 Whose = Literal["public", "account", "organisation", "team", "customer", "installation", "elsewhere"]
 
+#: What stands for all customers that the asker may see; no customer id can be this.
+ALL: Final = "*"
+
 
 @dataclass(frozen=True)
 class Access:
@@ -28,6 +31,8 @@ class Access:
     permission: Permission | None = None
     #: A page for people: without a session the browser is led to the login.
     is_page: bool = False
+    #: Of `customer`: `ALL` may stand for all that the asker may see; the handler cuts its answer to them.
+    takes_all: bool = False
 
 
 PUBLIC: Final = Access("public")
@@ -38,6 +43,7 @@ ACCOUNT: Final = Access("account")
 PAGE: Final = Access("account", is_page=True)
 METRICS: Final = Access("organisation", Permission.READ_METRICS)
 METRICS_OF_ONE: Final = Access("customer", Permission.READ_METRICS)
+METRICS_OF_ONE_OR_ALL: Final = Access("customer", Permission.READ_METRICS, takes_all=True)
 VIEWS: Final = Access("organisation", Permission.READ_VIEWS)
 VIEWS_OF_ONE: Final = Access("customer", Permission.READ_VIEWS)
 OWNERS: Final = Access("team", Permission.OWN)

@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.core.principal import Principal
-from services.accounts.http.access import Access, Routing
+from services.accounts.http.access import ALL, Access, Routing
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
 from services.accounts.http.rates import Rates, TooManyRequests
@@ -192,6 +192,8 @@ def _denied(
         return refused(403, "permission", "a token for some customers has no business with the organisation")
     if access.whose == "customer":
         customer_ids: list[Any] = request.query.getall("customer", [])
+        if access.takes_all and customer_ids == [ALL]:
+            return None
         if len(customer_ids) != 1 or not CUSTOMER_ID.fullmatch(customer_ids[0]):
             return refused(400, "name", "customer names a customer")
         if not principal.scope.has(customer_ids[0]):

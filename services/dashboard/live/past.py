@@ -5,6 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from services.dashboard.live.history import ALL
 from shared.http.patterns import whole
 from shared.schemas import received
 from shared.schemas.live import BUCKET_MS, DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
@@ -40,7 +41,7 @@ _Number = int | float | None
 class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of a question about the past."""
 
-    customer: Annotated[str, msgspec.Meta(description="a customer")]
+    customer: Annotated[str, msgspec.Meta(description="a customer, or * for all that you may see together")]
     from_ms: Annotated[int, msgspec.Meta(ge=0, le=1 << 53, description="ms since 1970; cut to a whole step")]
     until_ms: Annotated[int, msgspec.Meta(ge=0, le=1 << 53, description="ms since 1970; not included")]
     dimension: Annotated[
@@ -48,7 +49,7 @@ class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         msgspec.Meta(
             pattern=_PATTERN,
             description="a live dimension, two with a comma between them, `rejected` (by reason), `collector` or `release` "
-            "(what was received and rejected): by value; empty: the customer's own",
+            "(what was received and rejected): by value; empty: the customer's own, which is all that there is of *",
         ),
     ] = WHOLE
     step_ms: Annotated[
@@ -68,6 +69,8 @@ class PastValue(msgspec.Struct, frozen=True):
 
 class PastPicture(msgspec.Struct, frozen=True):
     """Steps from `from_ms` on. `_now` fields are means over what is known of a step, `viewers_max` is its peak, others are sums.
+
+    Of all customers `viewers_max` is at most the sum of their peaks in a minute.
 
     Values are those with the most viewers, at most `SLICE_VALUES_MAX`; the others are added up.
     """
@@ -99,6 +102,8 @@ def checked(asked: AskedPast) -> list[str]:
         raise Wrong(f"from_ms and until_ms are at least one step apart, and at most {POINTS_MAX}")
     if (end - begin) // MINUTE_MS > MINUTES_MAX:
         raise Wrong(f"from_ms and until_ms are at most {MINUTES_MAX} minutes apart")
+    if asked.customer == ALL and asked.dimension != WHOLE:
+        raise Wrong("by dimension there are figures of one customer alone: name it, or leave dimension out")
     fields = asked.fields.split(",")
     if unknown := sorted(set(fields) - set(_NAMES)):
         raise Wrong(f"there is no field {unknown[0]}: {', '.join(_NAMES)}")

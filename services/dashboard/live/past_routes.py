@@ -8,8 +8,12 @@ import psycopg
 from aiohttp import web
 from psycopg.rows import tuple_row
 
-from services.accounts.http.access import METRICS_OF_ONE, Routing
+from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.http.access import METRICS_OF_ONE_OR_ALL, Routing
+from services.accounts.http.guard import principal_of
+from services.dashboard.live.history import ALL
 from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of, orders_of
+from services.dashboard.live.past_of_all import read_all
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
@@ -36,8 +40,11 @@ _READ: Final = """
 class Past(Protocol):
     """Where minutes come from."""
 
-    async def rows(self, asked: AskedPast) -> list[Row]:
-        """The rows that an answer needs; raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+    async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
+        """The rows that an answer needs, of all customers those of the scope.
+
+        Raises `PostgresAway`, `NotPublished` or `QueryRefused`, and `Wrong` where so much may not be read.
+        """
         ...
 
 
@@ -47,8 +54,10 @@ class PostgresPast:
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 
-    async def rows(self, asked: AskedPast) -> list[Row]:
+    async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
         """See `Past`."""
+        if asked.customer == ALL:
+            return await self._postgres.ask(partial(read_all, asked=asked, scope=scope))
         return await self._postgres.ask(partial(_read, asked=asked))
 
 
@@ -60,17 +69,16 @@ class PastRoutes:
 
     def add_to(self, routing: Routing) -> None:
         """Adds the route."""
-        routing.get("/v1/live/history", self.history, METRICS_OF_ONE, name="live-history")
+        routing.get("/v1/live/history", self.history, METRICS_OF_ONE_OR_ALL, name="live-history")
 
     async def history(self, request: web.Request) -> web.Response:
-        """The figures of a customer in a range of time."""
+        """The figures of a customer, or of all that the asker may see, in a range of time."""
         try:
             asked = msgspec.convert(dict(request.query), AskedPast, strict=False)
             fields = checked(asked)
+            rows = await self._past.rows(asked, principal_of(request).scope)
         except (msgspec.ValidationError, Wrong) as error:
             return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
-        try:
-            rows = await self._past.rows(asked)
         except PostgresAway:
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:

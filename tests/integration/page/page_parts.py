@@ -196,8 +196,8 @@ def viewers_at(minute: int) -> int:
     return 400 + minute % 300
 
 
-def watched_before(installation: Installation) -> None:
-    """Viewers of the last day, as `services/serving` lands them: by minute, and by 5 s of the last three hours."""
+def watched_before(installation: Installation, customer: str = "acme") -> None:
+    """Viewers of the last day of a customer, as `services/serving` lands them: by minute, and by 5 s of the last three hours."""
     until = int(time.time() // 60)
     with psycopg.connect(installation.postgres.dsn) as connection, connection.cursor() as cursor:
         for table, first in (("live_minutes", until - 1_440), ("live_steps", until - 180)):
@@ -215,7 +215,7 @@ def watched_before(installation: Installation) -> None:
                     else:
                         steps = {value: {"viewers_now": [count] * STEPS} for value, count in viewers.items()}
                         document = {"heard": [1] * STEPS, "values": steps}
-                    rows.append(("acme", dimension, minute, json.dumps(document)))
+                    rows.append((customer, dimension, minute, json.dumps(document)))
             cursor.executemany(
                 f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s)"
                 " ON CONFLICT (customer_id, dimension, minute) DO UPDATE SET document = excluded.document".encode(),

@@ -5,6 +5,7 @@ import re
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import psycopg
 import pytest
 from playwright.sync_api import expect
 
@@ -286,6 +287,35 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     assert (first, last) == (str(round(viewers_at(minute_of_answer()) * 0.25)), "200")
     page.locator("#customer").select_option("*")
     expect(page.locator("#one-customer")).to_be_visible(timeout=SOON_MS)
+    page.locator("#earlier-customers").get_by_role("link", name="acme", exact=True).click(timeout=SOON_MS)
+    expect(page.locator(".chart .plot").first).to_have_attribute("aria-label", re.compile("the last 6 h"))
+
+
+def test_viewers_of_all_customers_together_go_back_too(seen: Seen, looked: Looked) -> None:
+    for customer in ("acme", "globex"):
+        watched_before(looked.installation, customer)
+    try:
+        watch_now(looked.installation)
+        seen.open("")
+        plot = seen.page.locator(".chart .plot").first
+        for back in ("1 h", "6 h", "24 h"):
+            with seen.page.expect_response(re.compile(r"/v1/live/history\?customer=\*")):
+                seen.page.locator("#back").get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
+            expect(plot).to_have_attribute("aria-label", re.compile(f"the last {back}"), timeout=SOON_MS)
+            plot.focus()
+            seen.page.keyboard.press("Home")
+            minute = int(seen.asked["/v1/live/history"]["from_ms"][0]) // 60_000
+            expect(seen.page.locator(".chart .legend b").first).to_have_text(f"{2 * viewers_at(minute):,}")
+        # What is behind it is looked up for one of them, by another click.
+        seen.page.locator("#tile-viewers .behind").click()
+        seen.page.locator("#open-customers").get_by_role("link", name="globex", exact=True).click(timeout=SOON_MS)
+        expect(seen.page.locator("#customer")).to_have_value("globex")
+        expect(seen.page.locator("#show-open")).to_have_attribute("aria-expanded", "true")
+        expect(seen.page.locator("#open-of-whom")).to_have_count(0)
+    finally:
+        with psycopg.connect(looked.installation.postgres.dsn) as connection:
+            for table in ("live_minutes", "live_steps"):
+                connection.execute(f"DELETE FROM serving.{table} WHERE customer_id = 'globex'".encode())
 
 
 def test_a_start_up_time_of_several_clients_says_so_and_shows_each_alone(seen: Seen, looked: Looked) -> None:

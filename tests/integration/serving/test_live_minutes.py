@@ -15,6 +15,7 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
+from services.accounts.core.customer_scope import EVERYTHING
 from services.dashboard.live.past import AskedPast, assembled, checked
 from services.dashboard.live.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
@@ -217,7 +218,7 @@ async def _agrees_over_http(dsn: str, truth: Minutes) -> None:
                 step_ms=step_ms,
                 fields="views_started",
             )
-            answer = assembled(asked, checked(asked), await PostgresPast(postgres).rows(asked))
+            answer = assembled(asked, checked(asked), await PostgresPast(postgres).rows(asked, EVERYTHING))
             for value in answer.values:
                 counted = [
                     sum(steps.values.get(value.value, {}).get("views_started", []))

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
+from services.accounts.core.customer_scope import CustomerScope
 from services.dashboard.app import make_app
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.reading import Newest
@@ -48,9 +49,11 @@ class FakePast:
     def __init__(self) -> None:
         self.answer: list[Row] | Exception = []
         self.asked: list[AskedPast] = []
+        self.scopes: list[CustomerScope] = []
 
-    async def rows(self, asked: AskedPast) -> list[Row]:
+    async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
         self.asked.append(asked)
+        self.scopes.append(scope)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

@@ -190,6 +190,16 @@ async def test_another_organisations_customer_is_as_unknown_as_one_that_does_not
     assert (await desk.get(f"{path}?customer=globex&customer=acme&{OF_ONE[path]}", GLOBEX_ADMIN))[0] == 400
 
 
+async def test_all_customers_are_those_of_who_asks_and_only_where_a_route_takes_them(desk: Desk) -> None:
+    for path in OF_ONE:
+        wanted = 200 if path == "/v1/live/history" else 400
+        assert (await desk.get(f"{path}?customer=*&{OF_ONE[path]}", GLOBEX_ADMIN))[0] == wanted, path
+    await desk.get("/v1/live/history?customer=*&from_ms=0&until_ms=60000", TEAM_TOKEN)
+    assert [sorted(scope.own) for scope in desk.past.scopes] == [["globex", "globex-tv"], ["globex"]]
+    for wrong in ("customer=*&customer=acme", "customer=*&customer=*", "customer=**"):
+        assert (await desk.get(f"/v1/live/history?{wrong}&from_ms=0&until_ms=60000", GLOBEX_ADMIN))[0] == 400, wrong
+
+
 async def test_the_live_picture_has_the_customers_of_the_organisation_alone(desk: Desk) -> None:
     desk.board.take_records(
         [

@@ -11,17 +11,15 @@ import { momentText } from "../core/place/ranges.js";
 import { Answered, serverNow_ms, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Copy } from "../parts/copying.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Which } from "../parts/narrowing/which.js";
 import { Field } from "../parts/field.js";
 import { Act } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { customers } from "../parts/data/known.js";
 import { change, may } from "../parts/data/session.js";
 import { go, Link, place } from "../parts/place.js";
 
 const AGAIN_MS = 3_000;
 const VIEWS = 100;
-/** Customers that are listed to be clicked; of more the name is typed. */
-const LISTED_MAX = 100;
 
 export default function Integration() {
   const { customer } = place.value;
@@ -33,18 +31,15 @@ export default function Integration() {
     <${Missing} />`;
 }
 
-/** Environments, and customers that have views. One that is neither is typed. */
+/** A customer that has neither an environment nor views is typed. */
 function Choose() {
-  const environments = useFetched("/v1/customers?limit=100", () => "/v1/customers?limit=100").data?.customers ?? [];
-  const named = environments.map((/** @type {any} */ one) => one.id);
-  const listed = [...environments, ...customers.value.filter((id) => !named.includes(id)).map((id) => ({ id, name: "" }))];
   const choose = (/** @type {any} */ event) => {
     event.preventDefault();
     const name = String(new FormData(event.target).get("name") ?? "").trim();
     if (name) go({ customer: name });
   };
   return html`<p>Whose player is it? A customer is an environment of your organisation: its write keys are in <${Link} to=${{ screen: "settings", more: { part: "environments" } }}>Settings<//>.</p>
-    ${listed.length > 0 && html`<ul class="recent" id="environments" aria-label="Environments">${listed.slice(0, LISTED_MAX).map((/** @type {any} */ one) => html`<li key=${one.id}><${Link} to=${{ customer: one.id }}>${one.name || one.id}<//></li>`)}</ul>`}
+    <${Which} id="environments" />
     <form class="pick" id="choose-customer" onSubmit=${choose}><label>Customer <input name="name" required maxlength="64" autocomplete="off" /></label><button type="submit">Show its beacons</button></form>`;
 }
 

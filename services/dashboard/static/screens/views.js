@@ -7,6 +7,7 @@ import { fieldText, fieldTitle, openText, SEARCHED, VIEW_COLUMNS } from "../core
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
+import { Which } from "../parts/narrowing/which.js";
 import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
@@ -62,7 +63,7 @@ function OpenViews({ asked, columns }) {
       <button type="button" id="show-open" aria-expanded=${isOpen} onClick=${() => go({ more: { open: isOpen ? "" : "1" } })}>${isOpen ? "Hide" : "Show open views"}</button>
       ${isOpen && html`<label>Began <select id="open-began" value=${isWithin ? "range" : ""} onChange=${(/** @type {any} */ event) => go({ more: { began: event.target.value } })}>
         <option value="">at any time</option><option value="range">in the range above</option></select></label>`}</div>
-    ${isOpen && (customer === "*" ? html`<p class="note">Open views are looked up for one customer: choose one above.</p>` : html`<${Answered} of=${found} draw=${draw} />`)}
+    ${isOpen && (customer === "*" ? html`<p class="note" id="open-of-whom">Open views are looked up for one customer. Whose?</p><${Which} id="open-customers" />` : html`<${Answered} of=${found} draw=${draw} />`)}
   </section>`;
 }
 

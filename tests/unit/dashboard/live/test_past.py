@@ -113,6 +113,7 @@ def test_what_was_rejected_is_known_without_viewers() -> None:
         {"step_ms": HOUR_MS, "until_ms": BEGIN * MINUTE_MS + 15 * 24 * HOUR_MS},
         {"fields": "viewers_now,password"},
         {"fields": ""},
+        {"customer": "*", "dimension": "cdn"},
     ],
     ids=str,
 )

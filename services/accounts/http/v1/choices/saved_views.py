@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from services.accounts.core.roles import Permission
-from services.accounts.http.access import METRICS
+from services.accounts.http.access import ALL, METRICS
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, ms
 from services.accounts.service import Accounts
@@ -18,8 +18,6 @@ from shared.schemas.beacon import CUSTOMER_ID
 
 #: A screen of this page and its parameters: never another host.
 _ADDRESS: Final = whole(r"/[a-z_]*(\?[^\s#]*)?")
-#: What the page writes for all customers.
-_ALL: Final = "*"
 
 
 class SavedView(msgspec.Struct, frozen=True):
@@ -88,15 +86,15 @@ class SavedViewOperations:
             raise forbidden("A view for the whole organisation needs permission edit.")
         if not asked.is_shared and call.principal.kind != "person":
             raise forbidden("A token has no views of its own.")
-        named = parse_qs(urlsplit(asked.address).query).get("customer", [_ALL])[0]
-        if named != _ALL and not (CUSTOMER_ID.fullmatch(named) and call.principal.scope.has(named)):
+        named = parse_qs(urlsplit(asked.address).query).get("customer", [ALL])[0]
+        if named != ALL and not (CUSTOMER_ID.fullmatch(named) and call.principal.scope.has(named)):
             raise unknown("customer")
         keep = partial(
             saved_views.save,
             actor=call.actor,
             name=asked.name,
             address=asked.address,
-            customer_id=None if named == _ALL else named,
+            customer_id=None if named == ALL else named,
             is_shared=asked.is_shared,
         )
         return _shown(await self._ask(keep))
