@@ -121,7 +121,7 @@ class Bin(msgspec.Struct, frozen=True):
     n: int
 
 
-class Distribution(msgspec.Struct, frozen=True):
+class Distribution(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a measured value is distributed over views. `quantiles` are within 1 %, those of a score exact."""
 
     about: About
@@ -132,6 +132,8 @@ class Distribution(msgspec.Struct, frozen=True):
     unknown: int
     bins: list[Bin]
     quantiles: dict[str, float | None]
+    #: The same of the range that it is compared with.
+    compared: "Distribution | None" = None
 
 
 Answer = Overall | Timeseries | Breakdown | Distribution
@@ -172,7 +174,7 @@ def compared(answer: Answer, other: Answer) -> Answer:
             msgspec.structs.replace(group, compared=by_key.get((group.kind, *group.key), {})) for group in answer.groups
         ]
         return msgspec.structs.replace(answer, groups=groups, compared=other.about)
-    assert isinstance(answer, Overall | Timeseries)
+    assert not isinstance(answer, Breakdown)
     return msgspec.structs.replace(answer, compared=other)
 
 

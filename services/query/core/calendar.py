@@ -48,6 +48,16 @@ class Range:
         """The range of the same length just before."""
         return Range(2 * self.from_ms - self.to_ms, self.from_ms)
 
+    def with_other(self, other: "Range") -> "Range":
+        """The shortest range that has both."""
+        return Range(min(self.from_ms, other.from_ms), max(self.to_ms, other.to_ms))
+
+    def hours_between(self, other: "Range") -> "Range | None":
+        """The whole hours after one of the two and before the other; None without any."""
+        first, last = sorted((self, other), key=lambda one: one.from_ms)
+        found = Range(first.end_hour * HOUR_MS, last.first_hour * HOUR_MS)
+        return found if found.from_ms < found.to_ms else None
+
 
 @dataclass(frozen=True)
 class Offset:

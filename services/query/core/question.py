@@ -36,11 +36,15 @@ class AskedWithin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, dimension with in or contains, number")] = ""
 
 
+#: The parameter `compare` of whatever can be held against another range.
+Compare = Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")]
+
+
 class Asked(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of a question about metrics."""
 
     metrics: Annotated[str, msgspec.Meta(description="names of /v1/metrics")] = "views"
-    compare: Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")] = ""
+    compare: Compare = ""
 
 
 class AskedSeries(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -67,6 +71,7 @@ class AskedDistribution(AskedWithin, frozen=True, forbid_unknown_fields=True, kw
     """The parameters of a distribution."""
 
     of: Annotated[str, msgspec.Meta(description=f"a field of a view: {', '.join(DISTRIBUTED)}")]
+    compare: Compare = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,8 @@ class Question:
     #: Of rows, and of suspects by a value: the fields of views that are read, besides those of dimensions in `by`.
     fields: tuple[str, ...] = ()
     compare: Range | None = None
+    #: Whole hours within the range of which no view is needed, as between two ranges that are compared: they need not be read.
+    unread: Range | None = None
     #: Groups that are listed at any rank: those of the answer that this one is compared with.
     pinned: tuple[tuple[str | None, ...], ...] | None = None
 
@@ -140,14 +147,12 @@ def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = li
     zone = zone_of(asked.tz)
     shared: dict[str, Any] = {"shape": _SHAPES[type(asked)], **selected(asked, admit, now_ms, days_max=days_max)}
     within = shared["range"]
+    shared["compare"] = compared_with(asked.compare, within, zone)
     if isinstance(asked, AskedDistribution):
         if asked.of not in DISTRIBUTED:
             raise wrong("of", f"one of {', '.join(DISTRIBUTED)}")
         return Question(**shared, metrics=(METRICS["views"],), field=asked.of)
-    shared |= {
-        "metrics": tuple(_metric("metrics", name) for name in listed("metrics", asked.metrics, limits.METRICS_MAX)),
-        "compare": _compared(asked.compare, within, zone),
-    }
+    shared["metrics"] = tuple(_metric("metrics", name) for name in listed("metrics", asked.metrics, limits.METRICS_MAX))
     if isinstance(asked, AskedSeries):
         by = dimensions_of("by", asked.by, most=1) if asked.by else ()
         question = Question(**shared, by=by, limit=asked.limit, buckets=_buckets(asked.bucket, within, zone))
@@ -267,14 +272,14 @@ def _iso_ms(text: str, zone: ZoneInfo) -> int:
     return round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1_000)
 
 
-def _compared(text: str, within: Range, zone: ZoneInfo) -> Range | None:
+def compared_with(text: str, within: Range, zone: ZoneInfo) -> Range | None:
+    """The range that parameter `compare` means, as long as the other; None where it is empty. Raises `Wrong`."""
     if not text:
         return None
-    length = within.to_ms - within.from_ms
-    from_ms = within.from_ms - length if text == "previous" else moment_of("compare", text, zone)
+    from_ms = within.before().from_ms if text == "previous" else moment_of("compare", text, zone)
     if from_ms < limits.FIRST_MS:
         raise wrong("compare", "a time from 1970 to 2255")
-    return Range(from_ms, from_ms + length)
+    return Range(from_ms, from_ms + within.to_ms - within.from_ms)
 
 
 def _buckets(bucket: Bucket | Literal[""], within: Range, zone: ZoneInfo) -> Buckets:

@@ -41,6 +41,7 @@ _OWNED: Final = """
         UNION ALL SELECT d.hour, d.customer_id, NULL FROM finalizer.dirty_slices AS d
     ) AS o
     WHERE o.hour >= greatest(%(first)s, %(since)s) AND o.hour < %(end)s
+      AND NOT (o.hour >= %(unread_first)s AND o.hour < %(unread_end)s)
       AND (%(customers)s::text[] IS NULL OR o.customer_id = ANY(%(customers)s)) AND o.customer_id <> ALL(%(but)s)
     GROUP BY o.hour, o.customer_id ORDER BY o.hour, o.customer_id
 """
@@ -119,6 +120,8 @@ class HotDatabase:
         within: dict[str, Any] = {
             "first": question.range.first_hour,
             "end": question.range.end_hour,
+            "unread_first": question.unread.first_hour if question.unread else 0,
+            "unread_end": question.unread.end_hour if question.unread else 0,
             "since": since_hour,
             "customers": question.customers.listed,
             "but": list(question.customers.but),

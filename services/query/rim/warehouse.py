@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from services.query.core.calendar import Range
 from services.query.core.question import Question
 
 #: Bounds of texts may be cut after so many characters.
@@ -61,6 +62,8 @@ class File:
             return False
         if self.last_hour is not None and self.last_hour < question.range.first_hour:
             return False
+        if question.unread is not None and self._lies_in(question.unread):
+            return False
         customers = question.customers.only
         if customers is None:
             return True
@@ -68,6 +71,12 @@ class File:
             return bool(customers)
         first, last = self.first_customer[:_BOUND_CHARACTERS], self.last_customer[:_BOUND_CHARACTERS]
         return any(first <= customer[:_BOUND_CHARACTERS] <= last for customer in customers)
+
+    def _lies_in(self, hours: Range) -> bool:
+        """Whether it is known to have views of these hours alone."""
+        if self.first_hour is None or self.last_hour is None:
+            return False
+        return hours.first_hour <= self.first_hour and self.last_hour < hours.end_hour
 
 
 @dataclass(frozen=True)

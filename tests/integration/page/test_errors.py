@@ -3,10 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
+from shared.schemas.view import View
 from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, in_time, local_text, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import NEW_ERROR
 from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.unit.query.recounting import DAY_MS, HOUR_MS
 
 pytestmark = pytest.mark.integration
 
@@ -61,6 +63,46 @@ def test_what_is_new_and_what_rose_comes_first_by_the_heads_and_in_a_link(seen: 
     page.get_by_role("button", name="What is shown").click()
     page.locator("#compare").select_option("")
     expect(sorted_by).to_contain_text("Views", timeout=SOON_MS)
+
+
+@pytest.mark.parametrize("compare", ["week", "own"])
+def test_errors_are_compared_with_any_range(seen: Seen, looked: Looked, compare: str) -> None:
+    seen.open("errors?customer=acme&range=24h")
+    page = seen.page
+    page.locator("#compare").select_option(compare, timeout=SOON_MS)
+    if compare == "own":
+        page.locator("#compare-from").fill(local_text(looked.now_ms - 5 * DAY_MS))
+        page.locator("#compare-from").press("Enter")
+    page.locator("#errors thead button:not(.what)", has_text="Change").click(timeout=SOON_MS)
+
+    def is_compared() -> None:
+        asked = seen.asked["/v1/errors"]
+        from_ms, to_ms = seen.range("/v1/errors")
+        begin_ms = int(asked["compare"][0])
+        # By the clocks, which may be an hour off a week ago.
+        distance_ms = 7 * DAY_MS if compare == "week" else from_ms - (looked.now_ms - 5 * DAY_MS)
+        assert abs(from_ms - distance_ms - begin_ms) <= HOUR_MS
+        before, after = (
+            within(looked, (begin, begin + to_ms - from_ms), customer_id="acme") for begin in (begin_ms, from_ms)
+        )
+
+        def share(code: str, views: list[View]) -> float:
+            return sum(view.error_code == code for view in views) / len(views)
+
+        codes = {view.error_code for view in after if view.error_code}
+        order = sorted(codes, key=lambda code: share(code, before) - share(code, after))
+        assert asked["order_by"] == ["change"]
+        expect(page.locator("#errors tbody th a")).to_have_text(order, timeout=ONE_LOOK_MS)
+        cells = page.locator("#errors tbody tr").first.locator("td")
+        expect(cells.nth(2)).to_contain_text(f"n {len(before):,}", timeout=ONE_LOOK_MS)
+        expect(cells.nth(3)).to_contain_text(f"n {len(after):,}", timeout=ONE_LOOK_MS)
+
+    in_time(is_compared)
+    expect(page.locator("#errors thead")).to_contain_text("This range")
+    expect(page.locator("#compared")).to_contain_text("Before:")
+    page.reload()
+    expect(page.locator("#errors th[aria-sort]")).to_contain_text("Change", timeout=SOON_MS)
+    in_time(is_compared)
 
 
 def test_what_is_new_since_an_hour_is_one_click_away(seen: Seen) -> None:

@@ -234,6 +234,8 @@ def test_a_distribution_is_drawn_beside_that_of_the_range_before(seen: Seen, loo
     page.locator("#compare").select_option("previous")
     expect(page.locator("#bins thead")).to_contain_text("Before", timeout=SOON_MS)
     begin, end = seen.range("/v1/overall")
+    # One question has both.
+    assert (seen.range("/v1/distribution"), seen.asked["/v1/distribution"]["compare"]) == ((begin, end), ["previous"])
     counts = [
         Counter(
             bucket_of(view.startup_ms) // BUCKETS_A_BIN

@@ -10,13 +10,17 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
+from msgspec.structs import replace as replaced
 
 from deploy.local.postgres import Postgres as Server
 from services.finalizer.serving.published import Slice
-from services.query.core.answer import Answer, Breakdown, Overall, Timeseries
+from services.query.core.answer import Answer, Breakdown, Figure, Overall, Timeseries
 from services.query.core.calendar import Range
+from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.filters import Filter
-from services.query.core.question import Asked, AskedBreakdown, AskedSeries
+from services.query.core.question import Asked, AskedBreakdown, AskedSeries, parsed
+from services.query.core.resources import errors
+from services.query.core.resources.errors import AskedErrors, ErrorList
 from services.query.core.sql import sums
 from shared.schemas.view import View
 from tests.integration.query.querying import Installation, installed
@@ -265,6 +269,40 @@ def test_a_comparison_has_the_same_groups_in_the_other_range(installation: Insta
             assert group.compared["views"].value == len(of_group)
             assert group.compared["startup_ms_p95"].value == recounting.figures(before, of_group)["startup_ms_p95"]
     assert sum(int((group.compared or {})["views"].value or 0) for group in found.groups) == len(wanted)
+
+
+@pytest.mark.parametrize("settled_hours", [0, 30, 200])
+def test_errors_are_compared_with_a_range_far_away_from_hot_rows_and_files(
+    installation: Installation, settled_hours: int
+) -> None:
+    chance = random.Random(18)
+    views = [
+        replaced(a_view(chance, f"view-{number}"), error_code=chance.choice([None, "a", "b"])) for number in range(400)
+    ]
+    installation.in_warehouse(views)
+    installation.in_postgres(views)
+    installation.settle(before_hour=T0_MS // HOUR_MS + settled_hours)
+    from_ms = T0_MS + 2 * DAY_MS
+    given = [("from", str(from_ms)), ("to", str(from_ms + DAY_MS)), ("compare", str(T0_MS)), ("order_by", "change")]
+    asked = errors.understood(parsed(AskedErrors, given), lambda _: EVERY_CUSTOMER, from_ms, days_max=400)
+    assert asked.question.unread == Range(T0_MS + DAY_MS, from_ms)
+
+    async def ask() -> ErrorList:
+        async with installation.answering() as answering:
+            rows, about = await answering.rows(asked.question, lambda _: errors.asked_of(asked))
+            return errors.answer(asked, rows, about)
+
+    found = asyncio.run(ask())
+    after, before = (
+        [view for view in views if not view.deleted and begin <= counts_at(view) < begin + DAY_MS]
+        for begin in (from_ms, T0_MS)
+    )
+    assert found.n == len(after) > 0
+    for one in found.errors:
+        own = sum(view.error_code == one.code for view in before)
+        assert one.views == sum(view.error_code == one.code for view in after)
+        assert one.before == Figure(own / len(before), len(before))
+    assert {one.code for one in found.errors} == {"a", "b"}
 
 
 def test_a_series_is_compared_line_by_line(installation: Installation) -> None:

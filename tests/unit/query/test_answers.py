@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from services.query.core import answer as answers
-from services.query.core.answer import About, Answer, Breakdown, Span
-from services.query.core.question import Asked, AskedBreakdown, Question
+from services.query.core.answer import About, Answer, Breakdown, Distribution, Span
+from services.query.core.question import Asked, AskedBreakdown, AskedDistribution, Question
 from services.query.core.sql import figures
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
@@ -50,6 +50,22 @@ def test_any_filter_holds_of_the_views_that_a_recount_says(engine: Engine, seed:
         of = msgspec.json.encode(a_filter(chance, depth)).decode()
         one = question(Asked(metrics="views", from_=str(T0_MS - 2 * DAY_MS), to=str(T0_MS + 6 * DAY_MS), filter=of))
         expect(one, answered(engine, one, views), views)
+
+
+@pytest.mark.parametrize("compare", ["previous", str(T0_MS - DAY_MS), str(T0_MS + 3 * DAY_MS)])
+def test_a_distribution_stands_beside_that_of_another_range(engine: Engine, compare: str) -> None:
+    views = [a_view(random.Random(number), f"view-{number}") for number in range(300)]
+    given = {"from_": str(T0_MS + DAY_MS), "to": str(T0_MS + 2 * DAY_MS)}
+    one = question(AskedDistribution(of="startup_ms", compare=compare, **given))
+    own = answered(engine, one, views)
+    other = answers.beside(one, own)
+    assert other is not None
+    found = answers.compared(own, answered(engine, other, views))
+    assert isinstance(found, Distribution)
+    assert found.compared is not None
+    expect(one, found, views)
+    expect(other, found.compared, views)
+    assert other.range.from_ms == (T0_MS if compare == "previous" else int(compare))
 
 
 def test_the_cdns_of_166_views_of_which_25_have_none_add_up_to_166(engine: Engine) -> None:

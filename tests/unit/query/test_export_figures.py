@@ -101,3 +101,22 @@ async def test_a_distribution_becomes_a_file_with_its_bins(engine: Engine, views
     bounds = [(row["from_value"], row["to_value"] or 1) for row in table.to_pylist()]
     values = [view.startup_ms for view in own(views) if view.startup_ms is not None]
     assert table["views"].to_pylist() == [sum(low <= one < high for one in values) for low, high in bounds]
+
+
+async def test_a_distribution_beside_another_range_has_the_bins_of_both(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    middle, length = T0_MS + 2 * DAY_MS, 3 * DAY_MS
+    given = {"from": str(middle), "to": str(middle + length), "of": "startup_ms", "compare": "previous"}
+    table = await exported(engine, views, tmp_path, "distribution", given)
+    assert table.column_names == ["from_value", "to_value", "views", "views_before"]
+    bounds = [(row["from_value"], row["to_value"] or 1) for row in table.to_pylist()]
+    assert bounds == sorted(set(bounds))
+    for begin, name in ((middle, "views"), (middle - length, "views_before")):
+        values = [
+            view.startup_ms
+            for view in own(views)
+            if view.startup_ms is not None and begin <= counts_at(view) < begin + length
+        ]
+        assert values
+        assert table[name].to_pylist() == [sum(low <= one < high for one in values) for low, high in bounds]

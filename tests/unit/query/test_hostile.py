@@ -34,7 +34,7 @@ ASKED = {
     "/v1/overall": "metrics=views,viewers",
     "/v1/timeseries": "metrics=startup_ms_p95&by=cdn",
     "/v1/breakdown": "by=country,custom.plan",
-    "/v1/distribution": "of=startup_ms",
+    "/v1/distribution": f"of=startup_ms&compare={T0_MS - 9 * DAY_MS}",
     "/v1/suspects": "metric=playback_failure_fraction",
     "/v1/errors": f"since={T0_MS}&order_by=change",
     "/v1/views": "columns=country,custom.plan&order_by=score_view&format=csv",
@@ -43,6 +43,7 @@ ASKED = {
     "/v1/concurrency": "videos=%5B%22final%22%5D",
 }
 PATHS = [
+    f"/v1/errors?compare={T0_MS - 9 * DAY_MS}&order_by=change&from={T0_MS}&to={T0_MS + DAY_MS}",
     *(operation.path for operation in OPERATIONS),
     *(f"{path}?{query}&from={T0_MS - DAY_MS}&to={T0_MS + 3 * DAY_MS}" for path, query in ASKED.items()),
     *(f"/v1/suspects?metric={metric}&from={T0_MS}&to={T0_MS + DAY_MS}" for metric in ("bitrate_bps", "success_score")),

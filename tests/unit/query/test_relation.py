@@ -1,6 +1,7 @@
 """Relation `views` over files of the warehouse: also over those that were written before a field was added."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from services.query.core.calendar import Range
 from services.query.core.customers import Customers
 from services.query.core.question import AskedBreakdown, Question, understood
 from services.query.core.sql.relation import Scan, relation
@@ -68,3 +70,12 @@ async def test_a_field_that_no_file_of_the_range_has_is_unknown_in_all_of_them(
     assert await read(former) == [(None, None, None)]
     assert await read(newer) == [(700, "one", "gold")]
     assert await read(former, newer) == [(700, "one", "gold"), (None, None, None)]
+
+
+async def test_hours_between_two_ranges_that_are_compared_are_not_read(engine: Engine, tmp_path: Path) -> None:
+    path = a_file(tmp_path / "one.parquet", cdn=pa.array(["one"]))
+    hours = Range((HOUR - 9) * HOUR_MS, (HOUR + 9) * HOUR_MS)
+    for first, end, count in ((HOUR, HOUR + 1, 0), (HOUR - 5, HOUR, 1), (HOUR + 1, HOUR + 5, 1)):
+        question = replace(by("cdn"), range=hours, unread=Range(first * HOUR_MS, end * HOUR_MS))
+        asked = relation(question, scans=[Scan((path,))], has_hot_rows=False)
+        assert len(await engine.ask(asked, {})) == count

@@ -1,6 +1,7 @@
 """Which files of the warehouse a question reads, and what of them is deleted: as delta-rs reads the log."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from services.query.core.calendar import Range
 from services.query.core.customers import Customers
 from services.query.core.question import AskedBreakdown, Question, understood
 from services.query.rim.warehouse import File, ViewsTable, WarehouseAway, WarehouseNew
@@ -41,10 +43,16 @@ def test_only_files_that_can_have_views_of_the_question_are_read(tmp_path: Path)
     assert read(of(240, 300, "acme")) == [2]
     assert read(of(240, 300, "acme", "zebra")) == [2]
     assert read(of(240, 300, "aaa")) == []
+    # Hours between two ranges that are compared.
+    between = Range(240 * HOUR_MS, 251 * HOUR_MS)
+    assert read(replace(of(200, 300), unread=between)) == [1]
+    assert read(replace(of(200, 300), unread=Range(241 * HOUR_MS, 290 * HOUR_MS))) == [2]
 
 
 def test_a_file_without_bounds_may_have_anything_and_cut_bounds_hide_nobody() -> None:
-    assert File("a", 1, None, None, None, None).may_have(of(1000, 1001, "acme"))
+    anything = File("a", 1, None, None, None, None)
+    assert anything.may_have(of(1000, 1001, "acme"))
+    assert anything.may_have(replace(of(1000, 1010, "acme"), unread=Range(1001 * HOUR_MS, 1009 * HOUR_MS)))
     # Of a longer text a writer keeps the beginning alone.
     cut = File("a", 1, 1000, 1000, "a" * 32, "b" * 32)
     assert cut.may_have(of(1000, 1001, "b" * 40))

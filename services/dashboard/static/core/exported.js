@@ -24,7 +24,7 @@ export function exportOf({ metric, as, by, second, compare, table }) {
     const lines = by ? { by, limit: as === "line" ? LINES_MAX : MULTIPLES_MAX } : {};
     return { of: "timeseries", params: { ...asked, ...lines }, what: by ? "every line of the chart" : "the line of the chart" };
   }
-  if (as === "distribution" && field) return { of: "distribution", params: { of: field }, what: `the bins of the distribution${compare && ", of this range alone"}` };
+  if (as === "distribution" && field) return { of: "distribution", params: { of: field, compare }, what: "the bins of the distribution" };
   if (!by || as === "multiples") return { of: "overall", params: asked, what: "the figure" };
   return { of: "breakdown", params: { ...asked, by: second ? `${by},${second}` : by, ...table, limit: ROWS_MAX }, what: "all of the table" };
 }

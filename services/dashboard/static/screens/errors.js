@@ -4,8 +4,9 @@
 import { useSignal } from "@preact/signals";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
-import { COMPARED, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
+import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
+import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Folded } from "../parts/narrowing/folded.js";
 import { Field } from "../parts/field.js";
@@ -22,8 +23,8 @@ const SORTS = ["views", "change", "first_seen", "last_seen"];
 export default function Errors() {
   const { more, tz } = place.value;
   const since = more.since ?? "";
-  const compare = !since && more.compare === "previous" ? "previous" : "";
-  const isHeld = Boolean(since || compare);
+  const compare = since ? "" : (more.compare ?? "");
+  const isHeld = Boolean(since || comparedFrom(compare, place.value, Date.now()));
   const by = SORTS.includes(more.sort ?? "") && (more.sort !== "change" || isHeld) ? more.sort : "views";
   const order = more.order === "ascending" ? "ascending" : "descending";
   const params = { since, compare, order_by: by, order, limit: 100 };
@@ -31,21 +32,23 @@ export default function Errors() {
   const at_ms = msOf(since, tz);
   return html`
     <${Controls} />
-    <${Folded} id="shown" label="What is shown" summary=${`New since ${at_ms === null ? "any time" : momentText(at_ms, tz)} · compared with ${compare ? COMPARED.previous.title : "nothing"}`}>
+    <${Folded} id="shown" label="What is shown" summary=${`New since ${at_ms === null ? "any time" : momentText(at_ms, tz)} · compared ${comparedText(compare, tz)}`}>
       <label class="pick">New since
         <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
       ${since ? "" : momentsAgo(place.value, Date.now()).map(([title, moment]) => html`<button type="button" key=${title} onClick=${() => go({ more: { since: moment } })}>${title}</button>`)}
       <span class="note">such as the moment of a release; it lies within the range</span>
-      ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<label class="pick">Compare
-        <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}><option value="">with nothing</option><option value="previous">${COMPARED.previous.title}</option></select></label>`}
+      ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<${Compare} value=${compare} />`}
     <//>
     <section aria-labelledby="errors-title">
       <h2 id="errors-title">Errors</h2>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
-        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${params} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} isHeld=${isHeld} sort=${{ by, isAscending: order === "ascending" }} />`} />`} />
+        <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${{ ...params, compare: comparedOf(data, compare) }} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} isHeld=${isHeld} sort=${{ by, isAscending: order === "ascending" }} />`} />`} />
     </section>`;
 }
+
+/** What further pages are compared with: the range of the first one, also when a range up to now has moved on. @param {any} data @param {string} compare */
+const comparedOf = (data, compare) => (data.compared && compare !== "previous" ? String(data.compared.from_ms) : compare);
 
 /** @param {{pages: any[], isHeld: boolean, sort: import("../parts/sorting.js").Sort}} props - `isHeld`: against what was before. */
 function Table({ pages, isHeld, sort }) {

@@ -3,10 +3,9 @@
 
 import { distributedBy, viewsOfBin } from "../core/behind.js";
 import { quantileMin } from "../core/figures.js";
-import { comparedRange } from "../core/place/ranges.js";
 import { binsBeside } from "../core/series.js";
 import { countText, NONE, shareText, valueText } from "../core/words/format.js";
-import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Answered, useQuestion } from "../parts/data/asking.js";
 import { html } from "../parts/html.js";
 import { Link, place } from "../parts/place.js";
 
@@ -16,24 +15,9 @@ const SCORE_MAX = 100;
 /** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string, compare: string}} props */
 export function Distribution({ metric, compare }) {
   const field = distributedBy(metric);
-  const [has, of] = [field !== null, field ?? ""];
-  const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
-  const earlier = useEarlier(has && compare !== "", of, compare);
-  if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration, a latency, a bitrate or a score.</p>`;
-  if (!compare) return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`<${Distributed} data=${data} before=${null} />`} />`;
-  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`
-    <${Answered} of=${earlier} height=${280} draw=${(/** @type {any} */ before) => html`<${Distributed} data=${data} before=${before} />`} />`} />`;
-}
-
-/** The distribution in the range that is compared with: the API answers one range at a time. @param {boolean} isAsked @param {string} of @param {string} compare */
-function useEarlier(isAsked, of, compare) {
-  const { customer, range, from, to, tz, filters } = place.value;
-  const key = JSON.stringify(["/v1/distribution", customer, range, from, to, tz, filters, of, compare]);
-  const address = () => {
-    const earlier = comparedRange(compare, place.value, Date.now());
-    return addressFor("/v1/distribution", { ...place.value, range: "", from: String(earlier?.from_ms), to: String(earlier?.to_ms) }, { of });
-  };
-  return useFetched(isAsked ? key : null, address, 30_000);
+  const found = useQuestion(field === null ? null : "/v1/distribution", place.value, { of: field ?? "", compare }, 30_000);
+  if (field === null) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration, a latency, a bitrate or a score.</p>`;
+  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => html`<${Distributed} data=${data} before=${data.compared ?? null} />`} />`;
 }
 
 /** What a bin ends with: nothing where no value is larger. @param {{unit: string}} data @param {{to_value: number}} bin */

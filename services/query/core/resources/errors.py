@@ -15,7 +15,7 @@ from services.query.core.dimensions import DIMENSIONS
 from services.query.core.metrics import METRICS
 from services.query.core.parts import VIEWER
 from services.query.core.problems import wrong
-from services.query.core.question import AskedWithin, Question, moment_of, selected, zone_of
+from services.query.core.question import AskedWithin, Compare, Question, compared_with, moment_of, selected, zone_of
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
@@ -43,13 +43,11 @@ Row = Mapping[str, Any]
 class AskedErrors(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the list of errors."""
 
-    since: Annotated[str, msgspec.Meta(description="a moment within the range, as of a release: what is new since")] = (
-        ""
-    )
-    compare: Annotated[
-        Literal["", "previous"],
-        msgspec.Meta(description="`previous`: what is new beside the range before; not with `since`"),
+    since: Annotated[
+        str,
+        msgspec.Meta(description="a moment within the range, as of a release: what is new since; not with `compare`"),
     ] = ""
+    compare: Compare = ""
     order_by: Annotated[
         OrderBy, msgspec.Meta(description="`change`: by how much the share of views rose, with `since` or `compare`")
     ] = "views"
@@ -91,7 +89,7 @@ class ErrorCode(msgspec.Struct, frozen=True, omit_defaults=True):
     by: dict[str, list[Occurrence]]
     samples: list[Sample]
     #: With `since`: whether no view before it had the code, and its share of views before and since. With `compare`: the same of
-    #: the range before, and of the range.
+    #: the range that is compared with, and of the range.
     is_new: bool | None = None
     before: Figure | None = None
     after: Figure | None = None
@@ -106,7 +104,7 @@ class ErrorList(msgspec.Struct, frozen=True, omit_defaults=True):
     codes: int
     errors: list[ErrorCode]
     since_ms: int | None = None
-    #: With `compare`: the range before.
+    #: With `compare`: the range that is compared with.
     compared: Span | None = None
     #: The cursor of the next page; absent on the last one.
     next: str | None = None
@@ -120,8 +118,8 @@ class ErrorsQuestion:
     question: Question
     range: Range
     limit: int
-    #: What is earlier is before; None: nothing is held against what was.
-    split_ms: int | None
+    #: What comes before `since`, and what from then on.
+    since_ms: int | None
     compared: Range | None
     order_by: OrderBy
     is_ascending: bool
@@ -145,24 +143,19 @@ def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) 
         raise wrong("since", "a moment after `from` and before `to`")
     if since_ms is not None and asked.compare:
         raise wrong("compare", "either `since` or `compare`")
-    compared = within_range.before() if asked.compare else None
-    split_ms = since_ms if compared is None else within_range.from_ms
-    if asked.order_by == "change" and split_ms is None:
+    compared = compared_with(asked.compare, within_range, zone_of(asked.tz))
+    if asked.order_by == "change" and since_ms is None and compared is None:
         raise wrong("order_by", "`change` needs `since` or `compare`")
-    question = Question(
-        shape="rows",
-        metrics=(METRICS["viewers"],),
-        by=tuple(DIMENSIONS[name] for name in _BY),
-        fields=_FIELDS,
-        **given,
-    )
+    by = tuple(DIMENSIONS[name] for name in _BY)
+    question = Question(shape="rows", metrics=(METRICS["viewers"],), by=by, fields=_FIELDS, **given)
     if compared is not None:
-        question = replace(question, range=Range(compared.from_ms, within_range.to_ms))
+        both, between = within_range.with_other(compared), within_range.hours_between(compared)
+        question = replace(question, range=both, unread=between)
     return ErrorsQuestion(
         question=question,
         range=within_range,
         limit=asked.limit,
-        split_ms=split_ms,
+        since_ms=since_ms,
         compared=compared,
         order_by=asked.order_by,
         is_ascending=asked.order == "ascending",
@@ -213,8 +206,11 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
 
 def _spans(asked: ErrorsQuestion) -> tuple[str, str, str]:
     """What holds of the views of the range, of those before, and of those since; `at_ms` is when a view counts."""
-    split_ms = asked.range.from_ms if asked.split_ms is None else asked.split_ms
-    return f"at_ms >= {asked.range.from_ms:d}", f"at_ms < {split_ms:d}", f"at_ms >= {split_ms:d}"
+    within = asked.range
+    later = within if asked.since_ms is None else Range(asked.since_ms, within.to_ms)
+    earlier = asked.compared or Range(within.from_ms, later.from_ms)
+    counted, before, since = (f"at_ms >= {one.from_ms:d} AND at_ms < {one.to_ms:d}" for one in (within, earlier, later))
+    return counted, before, since
 
 
 def _direction(asked: ErrorsQuestion) -> str:
@@ -260,16 +256,14 @@ def answer(asked: ErrorsQuestion, rows: Sequence[Sequence[Row]], about: About) -
         following = cursors.closed(asked.name, asked.range, (listed[-1]["place"], listed[-1]["code"]))
     if asked.compared is not None:
         about, compared = msgspec.structs.replace(about, range=span(asked.range)), span(asked.compared)
-    since_ms = None if asked.compared is not None else asked.split_ms
-    return ErrorList(
-        about, totals["views"], totals["with_error"], totals["codes"], errors, since_ms, compared, following
-    )
+    counts = totals["views"], totals["with_error"], totals["codes"]
+    return ErrorList(about, *counts, errors, asked.since_ms, compared, following)
 
 
 def _code(asked: ErrorsQuestion, row: Row, totals: Row, values: Sequence[Row], samples: Sequence[Row]) -> ErrorCode:
     code, own = row["code"], [one for one in values if one["code"] == row["code"]]
     new: dict[str, Any] = {}
-    if asked.split_ms is not None:
+    if asked.since_ms is not None or asked.compared is not None:
         new = {
             "is_new": row["earlier"] == 0,
             "before": _share(row["earlier"], totals["earlier"]),

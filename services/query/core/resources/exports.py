@@ -195,12 +195,22 @@ def table_of(answer: Answer) -> tuple[list[str], list[list[Any]]]:
     Beside another range each has the same of it, with `_before`. Of a distribution: its bins.
     """
     if isinstance(answer, Distribution):
-        return ["from_value", "to_value", "views"], [[one.from_value, one.to_value, one.n] for one in answer.bins]
+        return _bins(answer)
     key, rows = _rows(answer)
     names = list(rows[0].figures) if rows else []
     suffixes = ["", "_before"] if any(row.before is not None for row in rows) else [""]
     columns = [f"{name}{suffix}{of}" for name in names for suffix in suffixes for of in ("", "_n")]
     return [*key, "views", *columns], [[*row.cells, *_cells(row, names, suffixes)] for row in rows]
+
+
+def _bins(answer: Distribution) -> tuple[list[str], list[list[Any]]]:
+    """A row for each bin that has a view, of either range."""
+    columns = ["from_value", "to_value", "views"]
+    if answer.compared is None:
+        return columns, [[one.from_value, one.to_value, one.n] for one in answer.bins]
+    own, before = ({(one.from_value, one.to_value): one.n for one in of.bins} for of in (answer, answer.compared))
+    rows = [[*bounds, own.get(bounds, 0), before.get(bounds, 0)] for bounds in sorted(own | before)]
+    return [*columns, "views_before"], rows
 
 
 def _cells(row: _Row, names: Sequence[str], suffixes: Sequence[str]) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from services.query.core import cursors
 from services.query.core.answer import About, Breakdown, Figure, Group
 from services.query.core.customers import Admit
 from services.query.core.metrics import METRICS
-from services.query.core.question import AskedBreakdown, AskedWithin, Question
+from services.query.core.question import AskedBreakdown, AskedWithin, Compare, Question
 from services.query.core.question import understood as understood_question
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
@@ -32,7 +32,7 @@ OrderBy = Literal["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_
 class AskedTitles(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of the list of titles."""
 
-    compare: Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")] = ""
+    compare: Compare = ""
     order_by: OrderBy = "viewers"
     order: Literal["descending", "ascending"] = "descending"
     views_min: Annotated[int, msgspec.Meta(ge=0, description="a title with fewer views is in `other`")] = 0

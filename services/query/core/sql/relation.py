@@ -62,6 +62,9 @@ def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
     parameters.append(list(scan.paths))
     conditions = [COUNTS.replace("deleted", "t.deleted"), "t.hour >= ? AND t.hour < ?"]
     parameters += [question.range.first_hour, question.range.end_hour]
+    if question.unread is not None:
+        conditions.append("NOT (t.hour >= ? AND t.hour < ?)")
+        parameters += [question.unread.first_hour, question.unread.end_hour]
     condition, names = of_customers(question.customers)
     conditions.append(condition)
     parameters += names

@@ -22,7 +22,7 @@ import { collectorOf, linesFor } from "../../../../services/dashboard/static/cor
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
-import { comparedFrom, comparedRange, DAY_MS, HOUR_MS, localText, momentsAgo, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
@@ -216,6 +216,13 @@ test("a single time is drawn within the range that was asked for, and without on
   assert.deepEqual(axisOf([3_600], undefined), [1_800, 5_400]);
   assert.deepEqual(axisOf([3_600, 7_200], { from_ms: 0, to_ms: 9e9 }), [3_600, 7_200]);
   assert.equal(axisOf([], range), null);
+});
+
+test("what is compared with is said in words", () => {
+  assert.equal(comparedText("", "UTC"), "with nothing");
+  assert.equal(comparedText("no time", "UTC"), "with nothing");
+  assert.equal(comparedText("week", "UTC"), "with the same time a week before");
+  assert.equal(comparedText("2026-03-27T10:00", "Europe/Berlin"), "with the range from 27 Mar, 10:00");
 });
 
 test("bins of two distributions stand beside each other by their bounds", () => {
@@ -584,7 +591,7 @@ test("what is drawn is what is exported", () => {
   assert.deepEqual(of({ by: "cdn", second: "asn" }), ["timeseries", { ...asked, by: "cdn", limit: 8 }]);
   assert.deepEqual(of({ as: "multiples", by: "cdn" }), ["timeseries", { ...asked, by: "cdn", limit: 12 }]);
   assert.deepEqual(of({ as: "table", by: "cdn", second: "asn" }), ["breakdown", { ...asked, by: "cdn,asn", order_by: "views", order: "ascending", views_min: "5", limit: 1_000 }]);
-  assert.deepEqual(of({ as: "distribution", by: "cdn" }), ["distribution", { of: "startup_ms" }]);
+  assert.deepEqual(of({ as: "distribution", by: "cdn" }), ["distribution", { of: "startup_ms", compare: "week" }]);
   // Where a form draws nothing, the figure alone is drawn.
   for (const nothing of [{ as: "table" }, { as: "multiples" }, { as: "distribution", metric: "views" }]) assert.equal(of(nothing)[0], "overall", JSON.stringify(nothing));
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);

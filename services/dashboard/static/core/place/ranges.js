@@ -90,6 +90,13 @@ export function comparedFrom(compare, place, now_ms) {
   return String(msOf(new Date(there_ms).toISOString().slice(0, 19), place.tz));
 }
 
+/** What is compared with, in words. @param {string} compare - As the address has it. @param {string} tz */
+export function comparedText(compare, tz) {
+  if (COMPARED[compare]) return COMPARED[compare].title;
+  const from_ms = msOf(compare, tz);
+  return from_ms === null ? "with nothing" : `with the range from ${momentText(from_ms, tz)}`;
+}
+
 /**
  * The range that a place's range is compared with, as long as it; null without one.
  * @param {string} compare - As the address has it.
