@@ -225,6 +225,41 @@ def test_each_line_of_a_breakdown_has_the_range_before_beside_it(seen: Seen, loo
         expect(item.locator(".note")).to_have_text(f"n {len(views)}")
 
 
+@pytest.mark.parametrize(
+    ("form", "drawn", "said"),
+    [
+        ("line", ".legend .name", "The lines are by CDN alone; the table below has both."),
+        ("multiples", "#multiples article", "The charts are by CDN alone; the table below has both."),
+        ("distribution", "#bins .bar", "The distribution is of all views; the table below is by CDN and country."),
+        ("table", "#groups", None),
+    ],
+)
+def test_what_a_drawing_leaves_out_of_its_heading_is_said_and_in_the_table(
+    seen: Seen, looked: Looked, form: str, drawn: str, said: str | None
+) -> None:
+    seen.open(f"explore?customer=acme&range=7d&metrics=startup_ms_p50&by=cdn,country&as={form}")
+    page = seen.page
+    expect(page.locator("#explore-title")).to_contain_text("by CDN and country", timeout=SOON_MS)
+    expect(page.locator(drawn).first).to_be_attached(timeout=SOON_MS)
+    rows = seen.rows("#groups")
+    known = {(view.cdn, view.country) for view in within(looked, seen.range("/v1/overall"), customer_id="acme")}
+    listed = {tuple(head.split(" / ")) for head in rows} & known
+    assert len(listed) >= len(CDNS)
+    if said is None:
+        expect(page.locator("#apart")).to_have_count(0)
+        return
+    expect(page.locator("#apart")).to_have_text(said)
+    # By one dimension lines and charts are all that the heading says.
+    page.locator("#by-second").select_option("")
+    page.get_by_role("button", name={"line": "Line", "multiples": "Small multiples"}.get(form, "Distribution")).click()
+    expect(page.locator(drawn).first).to_be_attached(timeout=SOON_MS)
+    if form == "distribution":
+        expect(page.locator("#apart")).to_have_text("The distribution is of all views; the table below is by CDN.")
+    else:
+        expect(page.locator("#apart")).to_have_count(0)
+    expect(page.locator("#groups thead")).not_to_contain_text("Country", ignore_case=True)
+
+
 def test_a_distribution_is_drawn_beside_that_of_the_range_before(seen: Seen, looked: Looked) -> None:
     seen.open("explore?customer=acme&range=7d&metrics=startup_ms_p50&by=cdn")
     page = seen.page

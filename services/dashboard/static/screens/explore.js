@@ -3,7 +3,7 @@
 
 import { ruleMetricOf } from "../core/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
-import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
+import { distributedBy, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
@@ -53,12 +53,19 @@ export default function Explore() {
       <${Overall} found=${overall} metric=${metric} />
       <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
+      <${Apart} as=${as} metric=${metric} by=${by} second=${second} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
-      ${as === "line" && second && html`<p class="note">The lines are by ${nameOf(by)} alone; the table below has both.</p>`}
       ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} />`}
       ${as === "distribution" && html`<${Distribution} metric=${metric} compare=${compare} />`}
-      ${as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
+      ${by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
     </section>`;
+}
+
+/** Says which part of the heading the drawing leaves to the table. @param {{as: string, metric: string, by: string, second: string}} props */
+function Apart({ as, metric, by, second }) {
+  if (as === "distribution" && by && distributedBy(metric)) return html`<p class="note" id="apart">The distribution is of all views; the table below is by ${nameOf(by)}${second && ` and ${nameOf(second)}`}.</p>`;
+  if (!second || (as !== "line" && as !== "multiples")) return null;
+  return html`<p class="note" id="apart">The ${as === "line" ? "lines" : "charts"} are by ${nameOf(by)} alone; the table below has both.</p>`;
 }
 
 /** @param {{value: string}} props */
