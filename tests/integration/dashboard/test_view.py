@@ -68,6 +68,11 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         expect(found.locator("#open-views tbody")).to_contain_text("A film")
         found.locator("#open-views tbody").get_by_role("link", name="still-open").click()
         expect(found.locator("#view-title")).to_contain_text("still open", timeout=SOON_MS)
+        # What its end decides is not said before.
+        expect(found.locator("#undecided")).to_be_visible()
+        expect(found.locator("#view-dimensions")).to_contain_text("Client that reports")
+        for decided in ("Why the view ended", "View dropped", "Complete view", "Good experience"):
+            expect(found.locator("#view-dimensions")).not_to_contain_text(decided)
         found.go_back()
         found.get_by_label("Title has").fill("another")
         found.get_by_role("button", name="Search").click()
@@ -100,6 +105,9 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         )
         expect(life.nth(2)).to_have_attribute("aria-label", re.compile("^Bitrate: 1.50 Mbps.*4.00 Mbps$"))
         page.get_by_text("Every event (31)").click()
+        expect(page.locator("#undecided")).to_have_count(0)
+        for decided in ("Why the view ended", "View dropped", "Complete view", "Good experience"):
+            expect(page.locator("#view-dimensions")).to_contain_text(decided)
         # Each value of a dimension leads to all views that share it.
         expect(page.locator("#view-dimensions")).to_contain_text("client that reports".capitalize())
         events = page.locator("#view-events tr")

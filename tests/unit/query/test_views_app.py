@@ -154,6 +154,32 @@ async def test_an_open_view_is_found_at_the_processor_and_the_look_is_noted() ->
     assert places.asked == []
 
 
+async def test_an_open_view_does_not_say_what_only_its_end_decides() -> None:
+    by_its_end = {
+        "end_reason": "timeout",
+        "view_dropped": True,
+        "complete": False,
+        "ebvs": True,
+        "spi_good": True,
+        "startup_unknown": "not_started",
+    }
+    dimensions = {"exit_before_start" if name == "ebvs" else name for name in by_its_end}
+    async with desk() as (client, places, _):
+        for state in ("open", "finished"):
+            places.open = FoundView(state, 1, ROW | by_its_end | {"playback_failed": False})
+            found = (await get(client, "/v1/views/v%2F1?customer=globex"))[1]
+            assert {name: found["row"][name] for name in by_its_end} == (
+                dict.fromkeys(by_its_end) if state == "open" else by_its_end
+            )
+            assert {found["dimensions"][name] is None for name in dimensions} == {state == "open"}
+            # What it is so far is said.
+            assert (found["dimensions"]["country"], found["dimensions"]["playback_failed"]) == ("DE", "false")
+        # Later nothing becomes known of a start that was lost.
+        places.open = FoundView("open", 1, ROW | by_its_end | {"startup_unknown": "start_lost"})
+        found = (await get(client, "/v1/views/v%2F1?customer=globex"))[1]
+        assert found["row"]["startup_unknown"] == found["dimensions"]["startup_unknown"] == "start_lost"
+
+
 async def test_an_open_view_is_found_by_the_day_of_its_row_too() -> None:
     async with desk() as (client, places, _):
         places.open = FoundView("open", 1, ROW)

@@ -176,18 +176,19 @@ export function endText(row, isOpen) {
   return row.playback_failed ? `failed, ${end}` : end;
 }
 
-/** @param {any} row */
-function startupText(row) {
+/** @param {any} row @param {boolean} isOpen */
+function startupText(row, isOpen) {
   if (row.startup_ms !== undefined && row.startup_ms !== null) return durationText(row.startup_ms);
+  if (isOpen && !row.startup_unknown) return row.playback_failed ? "failed" : "not yet";
   if (row.startup_unknown === "not_started") return row.playback_failed ? "failed" : "left before";
   return row.startup_ms_max ? `not known, ${durationText(row.startup_ms_max)} at most` : "not known";
 }
 
-/** What is shown of a view above its timeline. @param {any} row @returns {[name: string, value: string][]} */
-export function factsOf(row) {
+/** What is shown of a view above its timeline. @param {any} row @param {boolean} isOpen @returns {[name: string, value: string][]} */
+export function factsOf(row, isOpen) {
   const share = row.watch_ms ? ` (${shareText((row.rebuffer_ms ?? 0) / row.watch_ms)})` : "";
   const rows = /** @type {[string, any][]} */ ([
-    ["Start-up", startupText(row)],
+    ["Start-up", startupText(row, isOpen)],
     ["Watched", durationText(row.watch_ms ?? 0)],
     ["Rebuffering", `${row.rebuffer_count ?? 0} × · ${durationText(row.rebuffer_ms ?? 0)}${share}`],
     ["Seeks", `${row.seek_count ?? 0} × · ${durationText(row.seek_ms ?? 0)}`],

@@ -51,15 +51,16 @@ function Form({ customer, view }) {
 /** @param {{answer: any, beacons: string, requests: string}} props */
 function Drawn({ answer, beacons, requests }) {
   const { tz } = place.value;
+  const isOpen = answer.state === "open";
   const row = { ...answer.row, events: answer.events };
   const span_ms = spanOf(row);
   const said = useSignal(/** @type {import("../core/timeline.js").Said[] | undefined} */ (undefined));
   const errors = errorsOf(row, said.value);
   const reading = useRequests(requests);
   return html`<article class="card view" id="view-card">
-    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, answer.state === "open")}</h3>
+    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, isOpen)}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
-    <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    <dl id="view-facts">${factsOf(row, isOpen).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} requests=${reading} />
     <${RequestList} row=${row} of=${reading} tz=${tz} />
     <${Later} from_ms=${unkeptFrom(row)} />
@@ -67,7 +68,7 @@ function Drawn({ answer, beacons, requests }) {
     ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
     <${Events} row=${row} tz=${tz} errors=${errors} />
     <${Beacons} address=${beacons} tz=${tz} />
-    <${Dimensions} of=${answer.dimensions} at_ms=${row.view_end_ms ?? row.view_start_ms} />
+    <${Dimensions} of=${answer.dimensions} at_ms=${row.view_end_ms ?? row.view_start_ms} isOpen=${isOpen} />
   </article>`;
 }
 
@@ -143,11 +144,12 @@ function Beacons({ address, tz }) {
   </details>`;
 }
 
-/** Each value leads to the figures of all views that share it, the viewer to their list: of a range that has this view. @param {{of: Record<string, string | null>, at_ms: number}} props */
-function Dimensions({ of, at_ms }) {
+/** Each value leads to the figures of all views that share it, the viewer to their list: of a range that has this view. @param {{of: Record<string, string | null>, at_ms: number, isOpen: boolean}} props */
+function Dimensions({ of, at_ms, isOpen }) {
   const range = rangeWith(place.value, at_ms, Date.now());
   const found = Object.entries(of).filter(([, value]) => value !== null && value !== "");
   return html`<h4>Dimensions</h4>
+    ${isOpen && html`<p class="note" id="undecided">The view is open: what its end decides, such as why it ended, is not known yet.</p>`}
     <dl class="dimensions" id="view-dimensions">${found.map(([name, value]) => html`<div><dt>${titleOf(name)}</dt>
       <dd><${Link} to=${name === "viewer" ? { ...range, screen: "views", filters: [], more: { viewer: value ?? "" } } : { ...range, screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;
 }

@@ -16,6 +16,8 @@ from shared.schemas.view import View
 BEACONS_MAX: Final = 500
 #: What of a row is answered apart from it.
 _APART: Final = frozenset({"events", "custom", "deleted", "hour"})
+#: What a view has by its end: while it is open, a row says what would hold if it ended now.
+_OF_ITS_END: Final = ("end_reason", "view_dropped", "complete", "ebvs", "spi_good")
 _COUNTED_LATER_MS: Final = 3_600_000
 _COUNTED_EARLIER_MS: Final = 86_400_000
 
@@ -55,7 +57,8 @@ class Recording(msgspec.Struct, frozen=True, omit_defaults=True):
 class ViewDetail(msgspec.Struct, frozen=True, omit_defaults=True):
     """One view. `row` has its fields as `docs/view.md` lists them, `events` its timeline.
 
-    `at_ms` of an event counts from `view_start_ms`.
+    `at_ms` of an event counts from `view_start_ms`. While the view is open, what its end decides is null in `row` and `dimensions`:
+    why it ended, whether it was dropped, is complete, was left before its start, or was good, and that it never started.
     """
 
     state: State
@@ -98,6 +101,8 @@ def detail(
 ) -> ViewDetail:
     """The answer that a row makes, from wherever it is."""
     whole = {**_DEFAULTS, **{name: value for name, value in row.items() if name in _KNOWN}}
+    if state == "open":
+        whole |= _undecided(whole)
     custom = {str(name): str(value) for name, value in (whole["custom"] or {}).items()}
     dimensions = {name: value_of(one, whole) for name, one in DIMENSIONS.items()}
     dimensions |= {f"{CUSTOM}{name}": value for name, value in custom.items()}
@@ -111,6 +116,12 @@ def detail(
         recording,
         away,
     )
+
+
+def _undecided(row: Row) -> dict[str, None]:
+    """The fields of a row that the view's end decides, as unknown ones."""
+    unknown = dict.fromkeys(_OF_ITS_END)
+    return unknown | {"startup_unknown": None} if row["startup_unknown"] == "not_started" else unknown
 
 
 def counted_ms(row: Row) -> int:

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, levelsOf, markText, playheadText, statesOf, unkeptFrom } from "../../../../services/dashboard/static/core/timeline.js";
+import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, levelsOf, markText, playheadText, statesOf, unkeptFrom } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("the only error of a timeline has the code and text of its row, of several each says that it has none", () => {
   const at = (at_ms, event) => ({ at_ms, event });
@@ -86,4 +86,13 @@ test("behind the last event that a row keeps nothing is known, whatever that eve
   // A clock that was set back puts no event of these behind the last one that is kept.
   assert.equal(unkeptFrom({ events: [...kept.events.slice(0, -1), { at_ms: 5, event: "pause" }] }), last - 6_000);
   assert.deepEqual([unkeptFrom({}), unkeptFrom({ events: [] })], [null, null]);
+});
+
+test("an open view that has not started was not left before", () => {
+  const startup = (/** @type {any} */ row, /** @type {boolean} */ isOpen) => Object.fromEntries(factsOf({ beacon_count: 1, ...row }, isOpen))["Start-up"];
+  assert.equal(startup({ startup_ms: null, startup_unknown: null }, true), "not yet");
+  assert.equal(startup({ startup_ms: null, startup_unknown: null, playback_failed: true }, true), "failed");
+  assert.equal(startup({ startup_ms: null, startup_unknown: "start_lost" }, true), "not known");
+  assert.equal(startup({ startup_ms: null, startup_unknown: "not_started" }, false), "left before");
+  assert.equal(startup({ startup_ms: 700 }, true), "700 ms");
 });
