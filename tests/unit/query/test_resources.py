@@ -292,3 +292,11 @@ def test_the_viewers_that_a_filter_names_are_known() -> None:
         '{"or": [{"dimension": "viewer", "in": ["a", null]}, {"not": {"dimension": "viewer", "in": ["b"]}}]}'
     )
     assert filters.values_of(one, "viewer") == ("a", "b")
+
+
+def test_a_search_counts_the_played_ranges_of_a_view(engine: Engine, views: list[View]) -> None:
+    played = [structs.replace(view, playback_ranges=[[0, 5]] * (number % 3)) for number, view in enumerate(views)]
+    rows = found(engine, played, columns="playback_ranges_count", limit="1000").views
+    wanted = {(view.customer_id, view.view_id, view.day): len(view.playback_ranges) or None for view in counted(played)}
+    assert {(one["customer_id"], one["view_id"], one["day"]): one["playback_ranges_count"] for one in rows} == wanted
+    assert set(wanted.values()) == {None, 1, 2}

@@ -3,30 +3,59 @@
 
 import { ageText } from "./words/format.js";
 
-/** Fields of views, and what is lost without each. */
+/**
+ * What figures are lost without: `name` is a column of /v1/views, `metrics` are names of /v1/metrics without their ranks. `clients`: those that can report it,
+ * where not all can (docs/view.md). `isOf`: of which views it can be known. `isCount`: 0 is none.
+ * @typedef {{name: string, title: string, loses: string, metrics?: string[], clients?: string[], isOf?: (row: Record<string, any>) => boolean, isCount?: boolean}} Needed
+ */
+
+/** Fields of views, and what is lost without each. @type {Needed[]} */
 export const NEEDED = [
-  { name: "video_title", title: "Title", loses: "Titles, and views by title" },
+  { name: "video_title", title: "Title", loses: "Titles, and views by title", clients: ["mux", "epas", "native"] },
   { name: "video_id", title: "Video id", loses: "the screen of a title: audience and retention" },
-  { name: "viewer", title: "Viewer id", loses: "the search for a viewer, and the number of viewers" },
-  { name: "player_name", title: "Player", loses: "figures by player" },
-  { name: "player_version", title: "Player version", loses: "what a release changed" },
-  { name: "cdn", title: "CDN", loses: "figures by CDN, and suspects among them" },
+  { name: "viewer", title: "Viewer id", loses: "the search for a viewer, and the number of viewers", metrics: ["viewers"], clients: ["mux", "epas", "native"] },
+  { name: "player_name", title: "Player", loses: "figures by player", clients: ["mux", "native"] },
+  { name: "player_version", title: "Player version", loses: "what a release changed", clients: ["mux", "native"] },
+  { name: "cdn", title: "CDN", loses: "figures by CDN, and suspects among them", clients: ["mux", "cmcd", "native"] },
   { name: "country", title: "Country", loses: "figures by country (the collector needs COLLECTOR_GEO_COUNTRIES, or the client sends it)" },
   { name: "asn", title: "Network (ASN)", loses: "figures by network (the collector needs COLLECTOR_GEO_ASNS)" },
   { name: "device", title: "Device", loses: "figures by device" },
   { name: "stream_type", title: "Live or on demand", loses: "figures by stream type" },
-  { name: "startup_ms", title: "Start-up time", loses: "start-up time, its percentiles and the score" },
-  { name: "avg_bitrate_bps", title: "Bitrate", loses: "average bitrate" },
+  { name: "startup_ms", title: "Start-up time", loses: "start-up time, its percentiles and the scores", metrics: ["startup_ms", "content_startup_ms", "startup_score", "smoothness_score", "spi_good_fraction"] },
+  { name: "player_startup_ms", title: "Player start-up", loses: "player start-up time, and aggregate start-up time", metrics: ["player_startup_ms"], clients: ["mux", "native"] },
+  { name: "page_load_ms", title: "Page load time", loses: "page load time, and aggregate start-up time", metrics: ["page_load_ms", "aggregate_startup_ms"], clients: ["mux", "native"] },
+  { name: "seek_count", title: "Seeks", loses: "seeks and seek latency (a view in which nobody seeks has none)", metrics: ["seek_count", "seek_latency_ms"], isCount: true },
+  { name: "avg_bitrate_bps", title: "Bitrate", loses: "average bitrate", metrics: ["bitrate_bps"] },
+  { name: "scale_time_ms", title: "Sizes of player and video", loses: "upscale and downscale percentage, and the quality score", metrics: ["upscale_fraction", "downscale_fraction", "quality_score"], clients: ["mux", "native"] },
+  { name: "dropped_frames", title: "Dropped frames", loses: "dropped frames, and how many a minute", metrics: ["dropped_frames", "dropped_frames_per_minute"], clients: ["mux", "cmcd", "native"] },
+  { name: "live_latency_ms_avg", title: "Live latency", loses: "live latency (of live streams)", metrics: ["live_latency_ms"], clients: ["mux", "cmcd", "native"], isOf: (row) => row.stream_type === "live" },
+  { name: "ttfb_sum_ms", title: "Requests, to the first byte", loses: "request latency", metrics: ["request_latency_ms"], clients: ["mux", "cmcd", "native"] },
+  { name: "req_bytes", title: "Requests, bytes", loses: "request throughput", metrics: ["request_throughput_bps"], clients: ["mux", "native"] },
+  { name: "playback_ranges_count", title: "Played ranges", loses: "retention by what was played and watched again", clients: ["mux"] },
 ];
+/** Metrics that follow from the events alone that every client sends. */
+export const NEEDS_NONE = [
+  "views", "started", "exit_before_start_fraction", "startup_failure_fraction", "playback_failure_fraction", "view_dropped_fraction",
+  "exits_before_start", "startup_failures", "playback_failures", "views_dropped", "watch_ms", "view_watch_ms", "playing_ms",
+  "rebuffer_ms", "rebuffer_count", "rebuffer_fraction", "rebuffer_ratio", "rebuffers_per_minute", "experience_score", "success_score",
+];
+/** The columns of views that `missingOf` reads. */
+export const READ = ["source", ...NEEDED.map(({ name }) => name)];
 
 /**
- * How many of the views have each field.
+ * How many of the views have each field, of those whose client can report it. A field that no client of them can report is left out.
  * @param {Record<string, any>[]} rows
  */
 export function missingOf(rows) {
-  const known = (/** @type {any} */ value) => value !== null && value !== undefined && value !== "";
-  return NEEDED.map((one) => ({ ...one, has: rows.filter((row) => known(row[one.name])).length, of: rows.length }));
+  const all = NEEDED.map((one) => {
+    const of = rows.filter((row) => (one.clients?.includes(row.source) ?? true) && (one.isOf?.(row) ?? true));
+    return { ...one, has: of.filter((row) => isKnown(row[one.name], one.isCount)).length, of: of.length };
+  });
+  return all.filter(({ of }) => of > 0);
 }
+
+/** @param {any} value @param {boolean} [isCount] */
+const isKnown = (value, isCount) => value !== null && value !== undefined && value !== "" && !(isCount && value === 0);
 
 /** What a reason of a rejection asks one to do. @type {Record<string, string>} */
 const ADVICE = {

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { adviceOf, missingOf, NEEDED, verdictOf } from "../core/arrivals.js";
+import { adviceOf, missingOf, READ, verdictOf } from "../core/arrivals.js";
 import { collectorOf, linesFor } from "../core/pasting.js";
 import { CLIENTS } from "../core/words/client_lines.js";
 import { ageText, countText, shareText } from "../core/words/format.js";
@@ -148,7 +148,7 @@ function OtherPrograms({ at, writeKey }) {
 /** What finished views of the last hour do not say. */
 function Missing() {
   const within = { ...place.value, range: "1h", from: "", to: "", filters: [] };
-  const found = useQuestion("/v1/views", within, { columns: NEEDED.map(({ name }) => name).join(","), limit: VIEWS }, 10_000);
+  const found = useQuestion("/v1/views", within, { columns: READ.join(","), limit: VIEWS }, 10_000);
   return html`<section aria-labelledby="missing-title">
     <div class="section-head"><h2 id="missing-title">What is missing for which figure</h2></div>
     <${Answered} of=${found} height=${200} draw=${(/** @type {any} */ data) => html`<${Fields} rows=${data.views} />`} />
@@ -158,7 +158,7 @@ function Missing() {
 /** @param {{rows: any[]}} props */
 function Fields({ rows }) {
   if (!rows.length) return html`<p class="empty" id="none-finished">No view finished in the last hour. A view finishes a minute after its end, or five minutes after its last beacon.</p>`;
-  return html`<p class="note">Of the newest ${countText(rows.length)} views of the last hour.</p>
+  return html`<p class="note">Of the newest ${countText(rows.length)} views of the last hour. What none of their clients can report is not listed.</p>
     <div class="scroll plain" tabindex="0" role="region" aria-label="What is missing"><table id="missing">
       <thead><tr><th scope="col">Field</th><th scope="col">Views that have it</th><th scope="col" class="text">Without it</th></tr></thead>
       <tbody>${missingOf(rows).map((one) => html`<tr key=${one.name}><th scope="row">${one.title}</th><td class=${one.has ? "" : "is-bad"}>${shareText(one.has / one.of)} <span class="note">n ${countText(one.of)}</span></td><td class="text">${one.has === one.of ? "" : one.loses}</td></tr>`)}</tbody>

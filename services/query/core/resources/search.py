@@ -28,6 +28,8 @@ COLUMNS: Final = (
     "watch_ms,startup_ms,rebuffer_ms,score_view,error_code"
 )
 COLUMNS_MAX: Final = 60
+#: Columns that say how many values a list of a view has, each with the list; null where it has none.
+COUNTS: Final = {"playback_ranges_count": "playback_ranges"}
 VIEWS_MAX: Final = 1_000
 #: Of a page by time: the hours that are looked through first, and how many times longer each further part is.
 _FIRST_HOURS: Final = 24
@@ -46,9 +48,10 @@ class AskedViews(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=T
     error: Annotated[str, msgspec.Meta(description="an error code, whole")] = ""
     score_at_least: Annotated[float | None, msgspec.Meta(description="of the experience score, 0 to 100")] = None
     score_below: Annotated[float | None, msgspec.Meta(description="of the experience score, 0 to 100")] = None
-    columns: Annotated[str, msgspec.Meta(description="fields of a view and dimensions, with commas between them")] = (
-        COLUMNS
-    )
+    columns: Annotated[
+        str,
+        msgspec.Meta(description="fields of a view, dimensions, and playback_ranges_count, with commas between them"),
+    ] = COLUMNS
     order_by: Annotated[str, msgspec.Meta(description="`time`, or a number of a view")] = BY_TIME
     order: Literal["descending", "ascending"] = "descending"
     limit: Annotated[int, msgspec.Meta(ge=1, le=VIEWS_MAX, description="views of a page")] = 50
@@ -99,6 +102,8 @@ def understood(asked: AskedViews, admit: Admit, now_ms: int, *, days_max: int) -
     for column in columns:
         if column in SINGLE:
             fields.append(column)
+        elif column in COUNTS:
+            fields.append(COUNTS[column])
         elif (found := dimension(column)) is not None:
             dimensions.append(found)
         elif column not in NAMED_BY:
@@ -209,6 +214,8 @@ def page(search: Search, rows: Sequence[Mapping[str, Any]], about: About) -> Vie
 def _expression(search: Search, column: str) -> str:
     if column in SINGLE or column == "counted_ms":
         return column
+    if column in COUNTS:
+        return f"nullif(len({COUNTS[column]}), 0)"
     found = dimension(column)
     assert found is not None
     return _of(search.question, found)

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
-import { missingOf, NEEDED, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
+import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
@@ -363,9 +363,22 @@ test("a checker says what arrives, and what views do not have", () => {
   assert.equal(verdictOf({ beacons: [beacon], rejected_n: 0 }, 69_000).level, "good");
   const silent = verdictOf({ beacons: [beacon], rejected_n: 0 }, 9_000 + 4 * 60_000);
   assert.deepEqual(silent, { level: "old", text: "Beacons came, but none arrives now. The last one, playing by mux, came 4 min ago." });
-  const found = Object.fromEntries(missingOf([{ cdn: "a", startup_ms: 0 }, { cdn: "" }]).map((one) => [one.name, one.has]));
+  const found = Object.fromEntries(missingOf([{ source: "mux", cdn: "a", startup_ms: 0 }, { source: "native", cdn: "" }]).map((one) => [one.name, one.has]));
   assert.deepEqual([found.cdn, found.startup_ms, found.video_title], [1, 1, 0]);
-  assert.equal(missingOf([]).length, NEEDED.length);
+});
+
+test("a checker asks of a client what it can report, and of a live stream its latency", () => {
+  const of = (/** @type {any[]} */ rows) => Object.fromEntries(missingOf(rows).map(({ name, has, of: n }) => [name, [has, n]]));
+  const [mux, cmcd, epas] = ["mux", "cmcd", "epas"].map((source) => ({ source, seek_count: 0, ttfb_sum_ms: 5, req_bytes: null, playback_ranges_count: null }));
+  const found = of([mux, { ...cmcd, stream_type: "live" }, { ...epas, seek_count: 2 }]);
+  assert.deepEqual(found.ttfb_sum_ms, [2, 2]);
+  assert.deepEqual(found.req_bytes, [0, 1]);
+  assert.deepEqual(found.playback_ranges_count, [0, 1]);
+  assert.deepEqual(found.live_latency_ms_avg, [0, 1]);
+  assert.deepEqual(found.seek_count, [1, 3]);
+  // What no client of these views can report is not missing.
+  assert.deepEqual(["req_bytes", "page_load_ms", "live_latency_ms_avg", "scale_time_ms"].filter((name) => name in of([cmcd])), []);
+  assert.deepEqual(missingOf([]), []);
 });
 
 test("the server's clock goes on from what an answer says, whatever the viewer's shows", () => {
