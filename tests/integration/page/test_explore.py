@@ -105,6 +105,39 @@ def test_a_single_point_is_drawn_within_the_range_that_was_asked_for(seen: Seen,
     expect(page.locator(".chart canvas")).to_be_visible()
 
 
+def test_keys_mark_a_stretch_of_a_chart_and_zoom_to_it(seen: Seen) -> None:
+    page = seen.page
+    with page.expect_response(lambda one: "/v1/timeseries" in one.url) as found:
+        seen.open("explore?customer=acme&range=24h")
+    times = [point["from_ms"] for point in found.value.json()["points"]]
+    plot, selected = page.locator(".chart .plot"), page.locator(".chart .u-select")
+    expect(page.locator(".chart canvas")).to_be_visible(timeout=SOON_MS)
+    expect(plot).to_have_accessible_name(
+        re.compile("With Shift they mark a stretch: Enter zooms to it, Escape ends it")
+    )
+    plot.focus()
+    for key in ("Home", "ArrowRight", *["Shift+ArrowRight"] * 3):
+        page.keyboard.press(key)
+    expect(page.locator(".chart figcaption")).to_contain_text("is marked")
+    box = selected.bounding_box()
+    assert box is not None
+    assert box["width"] > 5
+    # Escape ends it, as a key without Shift does: then Enter zooms to nothing.
+    for ends in ("Escape", "ArrowLeft"):
+        page.keyboard.press(ends)
+        expect(page.locator(".chart figcaption")).not_to_contain_text("is marked")
+        assert (selected.bounding_box() or {"width": 0})["width"] == 0
+        page.keyboard.press("Enter")
+        assert "range=24h" in page.url
+        page.keyboard.press("Shift+ArrowRight")
+        expect(page.locator(".chart figcaption")).to_contain_text("is marked")
+    for key in ("Escape", "End", *["Shift+ArrowLeft"] * 4):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"from={times[-5]}&to={times[-1]}&"), timeout=SOON_MS)
+    assert inaccessible(page) == []
+
+
 def test_a_chart_that_cannot_be_drawn_says_so_beside_its_figures(seen: Seen) -> None:
     seen.page.route("**/uPlot.esm.js", lambda route: route.abort())
     seen.open("explore?range=7d")

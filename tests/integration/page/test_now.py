@@ -285,6 +285,12 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
     first, last = first_and_last("6 h")
     assert (first, last) == (str(round(viewers_at(minute_of_answer()) * 0.25)), "200")
+    # Keys mark a stretch, which Explore shows.
+    page.locator(".chart .plot").first.focus()
+    for key in ("Home", *["Shift+ArrowRight"] * 3, "Enter"):
+        page.keyboard.press(key)
+    expect(page).to_have_url(re.compile(r"/explore\?.*from=\d+&to=\d+&"), timeout=SOON_MS)
+    page.go_back()
     page.locator("#customer").select_option("*")
     expect(page.locator("#one-customer")).to_be_visible(timeout=SOON_MS)
     page.locator("#earlier-customers").get_by_role("link", name="acme", exact=True).click(timeout=SOON_MS)

@@ -91,3 +91,13 @@ function lineOf(title, group, metric) {
     counts: figures.map((figure) => figure?.n ?? 0),
   };
 }
+
+/**
+ * Where a key moves the place that is read. @param {string} key @param {number | null} at - Null: none is read yet. @param {number} count - Of times.
+ * @returns {number | null} Null for a key that moves nothing.
+ */
+export function movedTo(key, at, count) {
+  const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[key];
+  if (!by || !count) return null;
+  return Math.min(count - 1, Math.max(0, (at ?? (by > 0 ? -1 : count)) + by));
+}

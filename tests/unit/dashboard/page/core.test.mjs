@@ -23,7 +23,7 @@ import { CLIENTS } from "../../../../services/dashboard/static/core/words/client
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
 import { comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { axisOf, binsBeside, linesOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
+import { axisOf, binsBeside, linesOf, movedTo, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -223,6 +223,12 @@ test("what is compared with is said in words", () => {
   assert.equal(comparedText("no time", "UTC"), "with nothing");
   assert.equal(comparedText("week", "UTC"), "with the same time a week before");
   assert.equal(comparedText("2026-03-27T10:00", "Europe/Berlin"), "with the range from 27 Mar, 10:00");
+});
+
+test("arrow keys move the place that is read, from either end", () => {
+  assert.deepEqual(["ArrowRight", "ArrowLeft", "Home", "End"].map((key) => movedTo(key, null, 5)), [0, 4, 0, 4]);
+  assert.deepEqual(["ArrowRight", "ArrowLeft", "Home", "End"].map((key) => movedTo(key, 4, 5)), [4, 3, 0, 4]);
+  assert.deepEqual([movedTo("Enter", 1, 5), movedTo("ArrowRight", null, 0)], [null, null]);
 });
 
 test("bins of two distributions stand beside each other by their bounds", () => {

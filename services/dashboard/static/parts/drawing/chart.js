@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { axisText, countText, valueText } from "../../core/words/format.js";
-import { axisOf } from "../../core/series.js";
+import { axisOf, movedTo } from "../../core/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 import { place as placeMarks } from "./marks.js";
@@ -68,22 +68,51 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   }, [form]);
   useLayoutEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
 
-  const step = (/** @type {KeyboardEvent} */ event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
-    if (!by || !times.length) return;
+  const { marked, mark, unmark } = useMark(plot);
+  const keyed = (/** @type {KeyboardEvent} */ event) => {
+    if (marked && zoom && (event.key === "Enter" || event.key === "Escape")) {
+      event.preventDefault();
+      unmark();
+      if (event.key === "Enter" && marked.from !== marked.to) zoom(...stretchOf(marked));
+      return;
+    }
+    const next = movedTo(event.key, at.value, times.length);
+    if (next === null) return;
     event.preventDefault();
-    const next = Math.min(times.length - 1, Math.max(0, (at.value ?? (by > 0 ? -1 : times.length)) + by));
+    if (event.shiftKey && zoom) mark({ from: marked?.from ?? times[at.value ?? next], to: times[next] });
+    else unmark();
     plot.current?.setCursor({ left: plot.current.valToPos(times[next], "x"), top: 10 });
     at.value = next;
   };
   const shown = at.value !== null && at.value < times.length ? at.value : null;
   return html`<figure class="chart">
-    <div class="plot" ref=${box} tabindex="0" role="group" aria-label=${`${title}. Left and right arrow keys read the figures.`} onKeyDown=${step} style=${{ minHeight: `${height}px` }}></div>
+    <div class="plot" ref=${box} tabindex="0" role="group" aria-label=${`${title}. Left and right arrow keys read the figures.${zoom ? " With Shift they mark a stretch: Enter zooms to it, Escape ends it." : ""}`} onKeyDown=${keyed} onPointerDown=${unmark} style=${{ minHeight: `${height}px` }}></div>
     ${isMissing.value && html`<p class="notice" role="status">The chart cannot be drawn: a part of the page did not come. Load the page again.</p>`}
     ${(!isSmall || shown !== null) && html`<${Legend} lines=${lines} unit=${unit} at=${shown} hasCounts=${hasCounts} />`}
-    <figcaption class="note" aria-live="polite">${shown === null ? (isSmall ? "\u00a0" : `Times are of ${tz}`) : momentText(times[shown] * 1_000, tz, { seconds: true })}</figcaption>
+    <figcaption class="note" aria-live="polite">${marked && `${momentText(marked.from * 1_000, tz, { seconds: true })} – ${momentText(marked.to * 1_000, tz, { seconds: true })} is marked · `}${shown === null ? (isSmall ? "\u00a0" : `Times are of ${tz}`) : momentText(times[shown] * 1_000, tz, { seconds: true })}</figcaption>
   </figure>`;
 }
+
+/** A stretch that keys mark, from where they began, in seconds: `to` may be earlier. @typedef {{from: number, to: number}} Marked */
+
+/** What is marked by keys: drawn as what a pointer marks, also when the chart is made again. @param {{current: Plot | null}} plot */
+function useMark(plot) {
+  const marked = useSignal(/** @type {Marked | null} */ (null));
+  const select = (/** @type {number} */ left, /** @type {number} */ width) => plot.current?.setSelect({ left, top: 0, width, height: width && plot.current.over.clientHeight }, false);
+  useLayoutEffect(() => {
+    if (!marked.value || !plot.current) return;
+    const [left, right] = [marked.value.from, marked.value.to].map((at) => /** @type {Plot} */ (plot.current).valToPos(at, "x")).sort((one, other) => one - other);
+    select(left, right - left);
+  });
+  const unmark = () => {
+    if (marked.value) select(0, 0);
+    marked.value = null;
+  };
+  return { marked: marked.value, mark: (/** @type {Marked} */ stretch) => (marked.value = stretch), unmark };
+}
+
+/** @param {Marked} marked */
+const stretchOf = ({ from, to }) => wholeMinutes(1_000 * Math.min(from, to), 1_000 * Math.max(from, to));
 
 /** @param {{lines: import("../../core/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
 function Legend({ lines, unit, at, hasCounts }) {
