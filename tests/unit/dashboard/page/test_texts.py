@@ -14,7 +14,7 @@ from services.query.core.metrics import METRICS
 
 SERVICES: Final = STATIC.parents[1]
 _INNER: Final = re.compile(
-    r"(?<![\w./=&?#-])(?:slot|processor|finalizer|revision|partition)s?\b(?![\w=/])", re.IGNORECASE
+    r"(?<![\w./=&?#-])(?:slot|processor|finalizer|revision|partition|topic|rollup|hot row)s?\b(?![\w=/])", re.IGNORECASE
 )
 #: A table's rows are what is stored, for those who read it; people who look at video see views.
 _STORED: Final = re.compile(r"(?<![\w./&?#-])rows?\b(?![\w=/])", re.IGNORECASE)
@@ -29,12 +29,12 @@ _LINK_OF_OPERATORS: Final = '<a href="/partitions">Partitions</a>'
 
 def test_no_text_of_the_page_names_inner_parts() -> None:
     assert [one for one in _of_page() if _INNER.search(one[1].replace(_LINK_OF_OPERATORS, ""))] == []
+    assert [text for text in _of_metrics() if _INNER.search(text)] == []
 
 
 def test_no_text_of_the_page_speaks_of_rows() -> None:
     assert [one for one in _of_page() if _STORED.search(_ATTRIBUTE.sub("", one[1]))] == []
-    named = [text for one in METRICS.values() for text in (one.title, one.formula)]
-    assert [text for text in named if _STORED.search(text)] == []
+    assert [text for text in _of_metrics() if _STORED.search(text)] == []
 
 
 def test_no_problem_that_the_page_shows_names_inner_parts() -> None:
@@ -55,6 +55,11 @@ def test_no_problem_that_the_page_shows_names_inner_parts() -> None:
 )
 def test_texts_are_found_in_code(code: str, texts: list[str]) -> None:
     assert sorted(_strings(_COMMENT.sub("", code))) == sorted(texts)
+
+
+def _of_metrics() -> list[str]:
+    """What the API says of metrics, and the page repeats."""
+    return [text for one in METRICS.values() for text in (one.title, one.formula)]
 
 
 def _of_page() -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ export const CLIENTS = [
   {
     "name": "mux-ios",
     "title": "Mux iOS, tvOS (AVPlayer)",
-    "note": "Source: the SDK's public headers. Its core is a binary, so its requests were not seen. After the first view look at what was rejected: screen Integration, or topic rejected.",
+    "note": "Source: the SDK's public headers. Its core is a binary, so its requests were not seen. After the first view, screen Integration shows what was rejected.",
     "text": "let playerData = MUXSDKCustomerPlayerData(environmentKey: \"acme\")\nlet data = MUXSDKCustomerData(customerPlayerData: playerData, videoData: videoData, viewData: nil)!\nMUXSDKStats.monitorAVPlayerViewController(\n  controller, withPlayerName: \"main\", customerData: data,\n  automaticErrorTracking: true, beaconCollectionDomain: \"collect.example.com\")"
   },
   {
