@@ -94,6 +94,7 @@ const OF_VIEWS = {
   startup_failures: "startup_failure_fraction",
   exits_before_start: "exit_before_start_fraction",
   startup_ms: "startup_ms_p50",
+  bad_views: "spi_good_fraction",
   bitrate: "bitrate_bps",
   watch_ms: "watch_ms",
   viewers: "views",

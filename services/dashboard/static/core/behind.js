@@ -86,6 +86,15 @@ export function viewsOf(metric, { customer, filters }) {
   return { screen: "views", customer, filters: base ? [...filters, JSON.stringify(base)] : filters, more: {} };
 }
 
+/** Views that failed: in playback, or at start-up. */
+const FAILED = { or: ["playback_failed", "startup_failed"].map((dimension) => ({ dimension, in: ["true"] })) };
+
+/** The filters of those that failed, of the views of others. @param {string[]} filters */
+export const failedOf = (filters) => [...filters, JSON.stringify(FAILED)];
+
+/** A stretch of time as the range of a place. @param {{from_ms: number, to_ms: number}} span */
+export const rangeOf = ({ from_ms, to_ms }) => ({ range: "", from: String(from_ms), to: String(to_ms) });
+
 /** What views are sorted by is seen. @param {string} sort @param {string} customer @returns {{columns?: string}} */
 function columnsFor(sort, customer) {
   if (VIEW_COLUMNS.includes(sort)) return {};

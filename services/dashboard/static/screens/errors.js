@@ -2,6 +2,7 @@
 // Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
 
 import { useSignal } from "@preact/signals";
+import { failedOf, rangeOf } from "../core/behind.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
 import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
@@ -11,6 +12,7 @@ import { Controls } from "../parts/narrowing/controls.js";
 import { Folded } from "../parts/narrowing/folded.js";
 import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
+import { Counted } from "../parts/figure.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
 import { once, Pages, pagesKey } from "../parts/data/pages.js";
@@ -66,13 +68,27 @@ function Table({ pages, isHeld, sort }) {
           ${isHeld && html`<th scope="col">Before</th><th scope="col">${data.compared ? "This range" : "Since"}</th>${head("change", "Change", html`<${Meaning} title="Change" term="change of share" formula=${`share of views ${data.compared ? "in this range" : "since"} − share before, in percentage points`} />`)}`}
           <th scope="col"><${Term} title="Viewers" term="viewers" /></th><th scope="col"><${Term} title="Failed" term="playback failures" /></th>${head("first_seen", "First seen")}${head("last_seen", "Last seen")}<th scope="col">Where</th>
         </tr></thead>
-        <tbody>${errors.map((one) => html`<${Row} key=${one.code} one=${one} isHeld=${isHeld} />`)}</tbody>
+        <tbody>${errors.map((one) => html`<${Row} key=${one.code} one=${one} spans=${isHeld ? spansOf(data) : null} />`)}</tbody>
       </table>
     </div>`;
 }
 
-/** @param {{one: any, isHeld: boolean}} props */
-function Row({ one, isHeld }) {
+/** @typedef {{from_ms: number, to_ms: number}} Span */
+
+/** The ranges of what was before, and of what it is held against. @param {any} data @returns {{before: Span, after: Span}} */
+function spansOf({ about, since_ms, compared }) {
+  const { from_ms, to_ms } = about.range;
+  return compared ? { before: compared, after: { from_ms, to_ms } } : { before: { from_ms, to_ms: since_ms }, after: { from_ms: since_ms, to_ms } };
+}
+
+/** A count or a share of views, which leads to them. @param {{of: any, to: any, children?: any}} props - `of`: nothing leads to no views. */
+const Leads = ({ of, to, children }) => (of ? html`<${Link} to=${to} title="the views behind it">${children}<//>` : children);
+
+/** A share of views with a code: it leads to them, and its n to all. @param {{share: any, code: any, range?: any}} props - `code`: the place of the views with the code. `range`: of another than the page's. */
+const Share = ({ share, code, range }) => (share ? html`<${Leads} of=${share.value} to=${{ ...code, ...range }}>${shareText(share.value)}<//> <${Counted} n=${share.n} to=${{ screen: "views", ...range, more: {} }} />` : NONE);
+
+/** @param {{one: any, spans: {before: Span, after: Span} | null}} props */
+function Row({ one, spans }) {
   const { tz, filters } = place.value;
   const isOpen = useSignal(false);
   const word = isOpen.value ? "Hide" : "Show";
@@ -80,16 +96,16 @@ function Row({ one, isHeld }) {
   return html`<tr>
     <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag is-new">new</span>`}
       <span class="texts">${one.texts.map((/** @type {any} */ text) => text.value).join(" · ")}</span></th>
-    <td>${countText(one.views)}</td>
-    <td>${shareText(one.share.value)} <span class="note">n ${countText(one.share.n)}</span></td>
-    ${isHeld && html`<td>${shareText(one.before?.value)} <span class="note">n ${countText(one.before?.n)}</span></td>
-      <td>${shareText(one.after?.value)} <span class="note">n ${countText(one.after?.n)}</span></td>
+    <td><${Leads} of=${one.views} to=${views}>${countText(one.views)}<//></td>
+    <td><${Share} share=${one.share} code=${views} /></td>
+    ${spans && html`<td><${Share} share=${one.before} code=${views} range=${rangeOf(spans.before)} /></td>
+      <td><${Share} share=${one.after} code=${views} range=${rangeOf(spans.after)} /></td>
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
-    <td>${one.viewers ? countText(one.viewers) : NONE}</td><td>${countText(one.failed)}</td>
+    <td><${Leads} of=${one.viewers} to=${views}>${one.viewers ? countText(one.viewers) : NONE}<//></td><td><${Leads} of=${one.failed} to=${{ ...views, filters: failedOf(views.filters) }}>${countText(one.failed)}<//></td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
     <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`${word} where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${word}</button></td>
   </tr>
-  ${isOpen.value && html`<tr class="where"><td colspan=${isHeld ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
+  ${isOpen.value && html`<tr class="where"><td colspan=${spans ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
 }
 
 /** Where a code occurs, and views that had it. @param {{one: any}} props */

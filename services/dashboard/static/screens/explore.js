@@ -3,7 +3,7 @@
 
 import { ruleMetricOf } from "../core/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
-import { distributedBy, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
+import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
@@ -17,6 +17,7 @@ import { Compare } from "../parts/narrowing/compare.js";
 import { Controls, narrowTo } from "../parts/narrowing/controls.js";
 import { BreakdownSelect } from "../parts/narrowing/dimension_select.js";
 import { Folded } from "../parts/narrowing/folded.js";
+import { Figure } from "../parts/figure.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, metrics, nameOf } from "../parts/data/known.js";
@@ -91,10 +92,11 @@ function Overall({ found, metric }) {
     const figure = data.metrics[metric];
     const before = data.compared?.metrics[metric];
     const which = whichBehind(metric);
-    const beside = [before && `before ${isShown(metric, before) ? valueText(unit, before.value) : NONE}, n ${countText(before.n)}`, before && isShown(metric, figure) && isShown(metric, before) && changeText(unit, figure.value, before.value)];
+    const earlier = before && { ...place.value, ...rangeOf(data.compared.about.range) };
+    const beside = [before && html`before <${Figure} metric=${metric} figure=${before} within=${earlier} between=", " />`, before && isShown(metric, figure) && isShown(metric, before) && changeText(unit, figure.value, before.value)];
     return html`<p class="figure" id="overall">
       <span class=${`value ${classOf(metric, figure)}`}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
-      <span class="note"><${Link} to=${viewsOf(metric, place.value)} title="all views on which it rests">n ${countText(figure.n)}<//>${beside.filter(Boolean).map((text) => ` · ${text}`)}</span>
+      <span class="note"><${Link} to=${viewsOf(metric, place.value)} title="all views on which it rests">n ${countText(figure.n)}<//>${beside.filter(Boolean).map((text) => html` · ${text}`)}</span>
     </p>
     ${before && html`<p class="note" id="compared">Before: ${rangeText({ from_ms: data.compared.about.range.from_ms, to_ms: data.compared.about.range.to_ms }, place.value.tz)}</p>`}
     <p class="note links"><${Link} to=${viewsBehind(metric, place.value)}>The views behind it${which && `: ${which}`}<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>

@@ -4,12 +4,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
-import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
+import { rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { isShown, viewsMin } from "../core/figures.js";
 import { moreRows, rowsOf, tableOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { capital, metricOf, nameOf, titleOf } from "../parts/data/known.js";
+import { Figure } from "../parts/figure.js";
 import { html } from "../parts/html.js";
 import { narrowTo } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
@@ -48,7 +49,7 @@ export function Groups({ metric, by, compare }) {
           ${compare && html`<th scope="col">Before</th><th scope="col">Change</th>`}
         </tr></thead>
         <tbody>
-          ${data.groups.map((/** @type {any} */ group) => html`<${Row} key=${group.labels.join("\n")} group=${group} by=${data.by} metric=${metric} unit=${unit} isCompared=${Boolean(compare)} hasBase=${hasBase || metric === "views"} />`)}
+          ${data.groups.map((/** @type {any} */ group) => html`<${Row} key=${group.labels.join("\n")} group=${group} by=${data.by} metric=${metric} unit=${unit} compared=${compare ? data.compared?.range : null} hasBase=${hasBase || metric === "views"} />`)}
           ${!data.groups.length && html`<tr><td class="empty" colspan="7">No view in this range.</td></tr>`}
         </tbody>
       </table>
@@ -63,8 +64,8 @@ function withinOf(by, key) {
   return { customer: at >= 0 && key[at] !== null ? String(key[at]) : place.value.customer, filters };
 }
 
-/** @param {{group: any, by: string[], metric: string, unit: string, isCompared: boolean, hasBase: boolean}} props */
-function Row({ group, by, metric, unit, isCompared, hasBase }) {
+/** @param {{group: any, by: string[], metric: string, unit: string, compared: {from_ms: number, to_ms: number} | null, hasBase: boolean}} props - `compared`: the range that it is compared with. */
+function Row({ group, by, metric, unit, compared, hasBase }) {
   const figure = group.metrics[metric];
   const before = group.compared?.[metric];
   const isShownNow = isShown(metric, figure);
@@ -79,7 +80,7 @@ function Row({ group, by, metric, unit, isCompared, hasBase }) {
     <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? leads(viewsBehind(metric, within), `the views behind it${which && `: ${which}`}`, valueText(unit, figure.value)) : NONE}</td>
     ${metric !== "views" && html`<td>${leads({ screen: "views", ...within, more: {} }, "its views", countText(group.n))}</td>`}
     ${hasBase && html`<td class="note">${leads(viewsOf(metric, within), "all views on which it rests", countText(figure.n))}</td>`}
-    ${isCompared && html`<td>${before && isShown(metric, before) ? valueText(unit, before.value) : NONE}${before && html` <span class="note">n ${countText(before.n)}</span>`}</td>
+    ${compared && html`<td>${before && isOther ? html`${isShown(metric, before) ? valueText(unit, before.value) : NONE} <span class="note">n ${countText(before.n)}</span>` : html`<${Figure} metric=${metric} figure=${before} within=${{ ...within, ...rangeOf(compared) }} />`}</td>
       <td>${isShownNow && before ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}
   </tr>`;
 }

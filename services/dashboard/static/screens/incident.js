@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import { allOf, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
 import { aroundOf, historyLines, historyOf, latestOf, newestOf } from "../core/course.js";
+import { viewsAt } from "../core/incident_views.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
@@ -80,9 +81,16 @@ function Figures({ incident }) {
   const found = useFetched(worst && !incident.closed_ms ? `incident now ${incident.id} ${parameters.dimension} ${value}` : null, () => historyAddress(parameters), 0, parameters.until_ms);
   if (!worst) return null;
   const newest = found.data && latestOf(found.data, event.metric, value);
-  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))}</span><b>${figureText(event.metric, worst.value)}</b><span class="note">${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}</span></li>
-    ${newest && html`<li id="figure-now"><span class="note">Now</span><b>${figureText(event.metric, newest.value)}</b><span class="note">${newest.n === null ? "" : `n ${countText(newest.n)}, `}minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
+  const then = viewsAt(incident, worst.slice, countedAt(worst));
+  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))}</span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note">${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}</span></li>
+    ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${viewsAt(incident, worst.slice, { from_ms: newest.to_ms - parameters.step_ms, to_ms: newest.to_ms })}>${figureText(event.metric, newest.value)}<//></b><span class="note">${newest.n === null ? "" : `n ${countText(newest.n)}, `}minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
 }
+
+/** When a figure of an incident was counted. @param {{at_ms: number, seconds: number}} found */
+const countedAt = ({ at_ms, seconds }) => ({ from_ms: at_ms - 1_000 * seconds, to_ms: at_ms });
+
+/** A figure that leads to its views. @param {{of: ReturnType<typeof viewsAt>, children?: any}} props - Null: it is of no views. */
+const Behind = ({ of, children }) => (of ? html`<${Link} to=${of.value} title=${of.which}>${children}<//>` : children);
 
 /** @param {any} parameters */
 const historyAddress = (parameters) => `/v1/live/history?${new URLSearchParams(parameters)}`;
@@ -136,7 +144,7 @@ function Found({ incident }) {
         <thead><tr><th scope="col">Where</th><th scope="col">Figure then</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
         <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
-          <td>${figureText(event.metric, one.value)} <span class="note">${whenText(one, event, place.value.tz)}</span></td><td>${figureText(event.metric, one.usual)}</td>
+          <td><${Behind} of=${viewsAt(incident, one.slice, countedAt(one))}>${figureText(event.metric, one.value)}<//> <span class="note">${whenText(one, event, place.value.tz)}</span></td><td>${figureText(event.metric, one.usual)}</td>
           <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
           <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
           <td><${Around} incident=${incident} slice=${one.slice} /></td>

@@ -2,9 +2,9 @@
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
 import { useSignal } from "@preact/signals";
+import { rangeOf } from "../core/behind.js";
 import { narrowed, narrowedLive } from "../core/place/filters.js";
-import { changeText, countText, durationText, NONE, valueText } from "../core/words/format.js";
-import { isShown } from "../core/figures.js";
+import { changeText, countText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { titleOf } from "../core/audience.js";
 import { linesOf } from "../core/series.js";
@@ -15,6 +15,7 @@ import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { Facts } from "../parts/facts.js";
+import { Figure } from "../parts/figure.js";
 import { MetricMeaning, MetricName } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
@@ -59,7 +60,7 @@ function List() {
         <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/titles" params=${params} what="titles" draw=${(/** @type {any[]} */ pages) => html`
           <div class="scroll" tabindex="0" role="region" aria-label="Titles">
             <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
-              <tbody>${pages.flatMap((page) => page.titles).map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} together=${together} />`)}
+              <tbody>${pages.flatMap((page) => page.titles.map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} compared=${compare ? page.compared?.range : null} together=${together} />`))}
                 ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
           </div>
           <${Rest} pages=${pages} />`} />`} />
@@ -79,16 +80,17 @@ function Rest({ pages }) {
 /** What figures of a title are of, under the filters of this place too. @param {string} video */
 const ofTitle = (video) => ({ filters: narrowed(place.value.filters, "video_id", video), more: {} });
 
-/** @param {{one: any, isCompared: boolean, together: import("./titles_together.js").Curves}} props */
-function Row({ one, isCompared, together }) {
+/** @param {{one: any, compared: {from_ms: number, to_ms: number} | null, together: import("./titles_together.js").Curves}} props - `compared`: the range that it is compared with. */
+function Row({ one, compared, together }) {
   const before = one.compared?.rebuffer_fraction;
+  const within = { customer: place.value.customer, filters: ofTitle(one.video_id).filters };
   return html`<tr>
     <th scope="row"><${DrawnBox} curves=${together} video=${one.video_id} title=${titleOf(one)} /><${Link} to=${{ more: { video: one.video_id } }}>${titleOf(one)}<//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
-      return html`<td class=${classOf(name, figure)}>${name === "views" ? html`<${Link} to=${{ ...ofTitle(one.video_id), screen: "views" }} title="the views behind it">${countText(figure.value)}<//>` : isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
+      return html`<td class=${classOf(name, figure)}><${Figure} metric=${name} figure=${figure} within=${within} hasN=${figure && figure.n !== one.n} /></td>`;
     })}
-    ${isCompared && html`<td>${before ? html`${valueText("fraction", before.value)} <span class="note">n ${countText(before.n)}</span>` : NONE}</td>
+    ${compared && html`<td><${Figure} metric="rebuffer_fraction" figure=${before} within=${{ ...within, ...rangeOf(compared) }} /></td>
       <td>${changeText("fraction", one.metrics.rebuffer_fraction?.value, before?.value) ?? NONE}</td>`}
   </tr>`;
 }

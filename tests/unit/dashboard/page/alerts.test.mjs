@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
 import { dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerts.js";
+import { viewsAt } from "../../../../services/dashboard/static/core/incident_views.js";
 import { aroundOf, historyLines, historyOf, latestOf, newestOf, nowOf } from "../../../../services/dashboard/static/core/course.js";
 
 const form = (values) => {
@@ -166,4 +167,19 @@ test("live figures say the figure of now, of what they are of", () => {
   for (const one of [of({ cdn: "a", country: "DE" }), of({ cdn: "b" }), of({}, "failures"), of({}, "rebuffering", "globex")]) assert.equal(nowOf(picture, one), null);
   assert.equal(nowOf({ ...picture, slice: "cdn=a" }, of({})), null);
   assert.equal(nowOf(null, of({})), null);
+});
+
+test("the views of an incident's figure are those that were open, began or finished then", () => {
+  const at = (/** @type {string} */ metric, /** @type {any} */ slice = { cdn: "a" }) => viewsAt({ customer: "acme", event: { metric } }, slice, { from_ms: 40_000_000, to_ms: 40_060_000 });
+  const cdn = JSON.stringify({ dimension: "cdn", in: ["a"] });
+  const open = at("rebuffering")?.value;
+  assert.deepEqual([open?.screen, open?.customer, open?.from, open?.to, open?.more], ["views", "acme", "40000000", "126460000", { open: "1" }]);
+  assert.deepEqual(open?.filters, [cdn, JSON.stringify({ number: "view_start_ms", below: 40_060_000 })]);
+  assert.deepEqual(at("views_started")?.value.filters, [cdn, JSON.stringify({ number: "view_start_ms", at_least: 40_000_000, below: 40_060_000 })]);
+  // What has finished is counted up to six minutes after its end.
+  const failed = at("playback_failures");
+  assert.deepEqual([failed?.value.from, failed?.value.to, failed?.n.filters], ["39640000", "40060000", [cdn]]);
+  assert.deepEqual(failed?.value.filters, [cdn, JSON.stringify({ dimension: "playback_failed", in: ["true"] })]);
+  // Beacons that were rejected are no views, and no filter says which values have no name.
+  assert.deepEqual([at("rejected"), at("rebuffering", { cdn: "(other)" })], [null, null]);
 });

@@ -2,6 +2,7 @@
 // Filters as chips that people read and click, and as the JSON of the API. Pure.
 
 import { bitrateText, durationText } from "../words/format.js";
+import { momentText } from "./ranges.js";
 
 /**
  * @typedef {object} Chip
@@ -96,10 +97,11 @@ export function either(text, other) {
  * A filter as people read it.
  * @param {string} text
  * @param {(name: string) => string} titleOf
+ * @param {string} [tz] - Of moments.
  */
-export function filterText(text, titleOf) {
+export function filterText(text, titleOf, tz = "UTC") {
   try {
-    return wordsOf(JSON.parse(text), titleOf);
+    return wordsOf(JSON.parse(text), titleOf, tz);
   } catch {
     // The API says what is wrong with it.
     return text;
@@ -109,13 +111,14 @@ export function filterText(text, titleOf) {
 /**
  * @param {any} one
  * @param {(name: string) => string} titleOf
+ * @param {string} tz
  * @returns {string}
  */
-function wordsOf(one, titleOf) {
+function wordsOf(one, titleOf, tz) {
   const isNot = Boolean(one.not);
   const inner = one.not ?? one;
-  const within = (/** @type {any} */ part) => (part.and || part.or ? `(${wordsOf(part, titleOf)})` : wordsOf(part, titleOf));
-  if (inner.not) return `not (${wordsOf(inner, titleOf)})`;
+  const within = (/** @type {any} */ part) => (part.and || part.or ? `(${wordsOf(part, titleOf, tz)})` : wordsOf(part, titleOf, tz));
+  if (inner.not) return `not (${wordsOf(inner, titleOf, tz)})`;
   for (const word of ["and", "or"]) {
     if (!Array.isArray(inner[word])) continue;
     const words = inner[word].map(within).join(` ${word} `);
@@ -125,7 +128,7 @@ function wordsOf(one, titleOf) {
   if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => value ?? "(unknown)").join(" or ")}`;
   if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
   const field = String(inner.number);
-  const bound = (/** @type {number} */ value) => (/_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
+  const bound = (/** @type {number} */ value) => (/^view_(start|end)_ms$/.test(field) ? momentText(value, tz, { seconds: true }) : /_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
   const bounds = [inner.at_least !== undefined && `at least ${bound(inner.at_least)}`, inner.below !== undefined && `below ${bound(inner.below)}`];
   if (typeof inner.number === "string") return `${titleOf(inner.number)} ${is} ${bounds.filter(Boolean).join(" and ")}`;
   return JSON.stringify(one);

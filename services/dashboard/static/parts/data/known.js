@@ -2,6 +2,7 @@
 // What the API knows: metrics, dimensions, and the customers that may be seen. Asked once.
 
 import { signal } from "@preact/signals";
+import { fieldTitle } from "../../core/words/view_fields.js";
 import { distributedBy, fieldOf } from "../../core/behind.js";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
@@ -28,7 +29,7 @@ export function metricOfField(name) {
 /** What people call a dimension, or a number of a view that filters name, within a sentence. @param {string} name */
 export function nameOf(name) {
   const custom = name.startsWith("custom.") ? (customs.value[name] ?? name.slice("custom.".length)) : "";
-  return dimensions.value[name]?.title || custom || metricOfField(name)?.title.split(",")[0] || name;
+  return dimensions.value[name]?.title || custom || metricOfField(name)?.title.split(",")[0] || fieldTitle(name)?.toLowerCase() || name;
 }
 
 /** The same where a text begins with it. @param {string} name */

@@ -36,7 +36,7 @@ function summaryOf(hasRange, hasFilters) {
   const { customer, range, tz, filters } = place.value;
   const own = hasRange && !range ? resolved(place.value, Date.now()) : null;
   const within = own ? rangeText(own, tz) : hasRange ? LENGTHS[range]?.title : "";
-  return [customer === "*" ? "All customers" : customer, within, ...(hasFilters ? filters.map((text) => filterText(text, titleOf)) : []), tz].filter(Boolean).join(" · ");
+  return [customer === "*" ? "All customers" : customer, within, ...(hasFilters ? filters.map((text) => filterText(text, titleOf, tz)) : []), tz].filter(Boolean).join(" · ");
 }
 
 function Customer() {

@@ -40,13 +40,13 @@ export function Filters() {
   const open = filters.includes(chosen.value) ? chosen.value : "";
   return html`<span class="filters" role="group" aria-label="Filters" onKeyDown=${escape}>
     ${filters.map((text, at) => {
-      const words = filterText(text, titleOf);
+      const words = filterText(text, titleOf, place.value.tz);
       return html`${at > 0 && html`<span class="note">and</span>`}<span class="chip"><button type="button" class="chip-text" aria-expanded=${text === open} onClick=${() => choose(text)}>${words}</button>
         <button type="button" aria-label=${`Remove the filter ${words}`} onClick=${() => put(text, "")}>×</button>
       </span>`;
     })}
     <button type="button" id="add-filter" aria-expanded=${adding.value === "filter"} onClick=${() => { chosen.value = ""; adding.value = adding.value ? "" : "filter"; }}>+ Filter</button>
-    ${open && wordsIfJson(open) && html`<span class="chip-menu" role="group" aria-label=${`Change the filter ${filterText(open, titleOf)}`}>
+    ${open && wordsIfJson(open) && html`<span class="chip-menu" role="group" aria-label=${`Change the filter ${filterText(open, titleOf, place.value.tz)}`}>
       <button type="button" id="invert-filter" onClick=${() => put(open, inverted(open))}>Turn into: ${wordsIfJson(open)}</button>
       <button type="button" id="or-filter" aria-expanded=${adding.value === "or"} onClick=${() => { adding.value = adding.value === "or" ? "" : "or"; }}>or …</button>
     </span>`}
@@ -57,7 +57,7 @@ export function Filters() {
 /** The opposite in words; nothing for what is no JSON: the API says what is wrong. @param {string} text */
 function wordsIfJson(text) {
   try {
-    return filterText(inverted(text), titleOf);
+    return filterText(inverted(text), titleOf, place.value.tz);
   } catch {
     return "";
   }

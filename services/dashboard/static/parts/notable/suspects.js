@@ -2,12 +2,13 @@
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
 import { useSignal } from "@preact/signals";
-import { viewsBehind, whichBehind } from "../../core/behind.js";
+import { rangeOf, viewsBehind, whichBehind } from "../../core/behind.js";
 import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { Answered, useQuestion } from "../data/asking.js";
 import { MetricMeaning, Term } from "../glossary.js";
+import { Figure } from "../figure.js";
 import { html } from "../html.js";
 import { metricOf, titleOf } from "../data/known.js";
 import { Link } from "../place.js";
@@ -71,19 +72,22 @@ export function Suspects({ data, suspects, metric, within, word = "Suspected" })
   </div>`;
 }
 
-/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before. Of a ratio these are the same numbers there; of a value Explore draws the metric itself. @param {{one: any, data: any, metric: string, within: Place}} props */
+/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before. The rest and what is usual lead to their views too. Of a ratio these are the same numbers there; of a value Explore draws the metric itself. @param {{one: any, data: any, metric: string, within: Place}} props */
 function Row({ one, data, metric, within }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
   const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
   const { range, from, to } = within;
   const alone = { range, from, to, filters: [...within.filters, ...apart(one.filter)] };
+  const { customer } = within;
+  const rest = { customer, range, from, to, filters: [...within.filters, JSON.stringify({ not: one.filter })] };
+  const usual = { customer, ...rangeOf(data.baseline), filters: alone.filters };
   const figure = (/** @type {any} */ { value }) => valueText(data.unit, value);
   return html`<tr>
     <th scope="row"><${Link} to=${{ filters: [...within.filters, ...cohort] }}>${words}<//></th>
     <td class="excess"><${Link} to=${{ ...viewsBehind(metric, { customer: within.customer, filters: alone.filters }), range, from, to }} title=${`its views: ${whichBehind(metric)}`}>${excessText(data.metric, one.excess)}<//> <span class="note">${evidenceText(one.surprise)}</span></td>
     <td class="is-bad"><${Link} to=${{ screen: "explore", ...alone, more: { metrics: metric } }} title="over time">${figure(one.figure)}<//> <span class="note">n <${Link} to=${{ screen: "views", ...alone, more: {} }} title="its views">${countText(one.figure.n)}<//></span></td>
-    <td>${figure(one.rest)} <span class="note">n ${countText(one.rest.n)}</span></td>
-    ${data.against === "usual" && html`<td>${figure(one.usual)} <span class="note">n ${countText(one.usual.n)}</span></td>`}
+    <td><${Figure} metric=${metric} unit=${data.unit} figure=${one.rest} within=${rest} /></td>
+    ${data.against === "usual" && html`<td><${Figure} metric=${metric} unit=${data.unit} figure=${one.usual} within=${usual} /></td>`}
     <td>${one.factor.toFixed(one.factor < 10 ? 1 : 0)} ×</td>
   </tr>`;
 }
