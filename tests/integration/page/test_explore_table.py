@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from pyarrow import csv
 
 from shared.statistics.histogram import bucket_of
-from tests.integration.page.looking import Seen, number, within
+from tests.integration.page.looking import PHONE, Seen, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import CDNS
 from tests.integration.parts.browsing import SOON_MS
@@ -194,3 +194,17 @@ def test_what_is_drawn_comes_as_a_file(seen: Seen, looked: Looked) -> None:
     assert {cdn: lines[cdn] for cdn in CDNS} == {
         cdn: len(within(looked, bounds, customer_id="acme", cdn=cdn)) for cdn in CDNS
     }
+
+
+def test_cells_and_points_of_too_few_views_are_explained_below(seen: Seen) -> None:
+    page = seen.page
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    seen.open("explore?customer=acme&range=7d&by=viewer&metrics=startup_ms_p95")
+    cells, points = page.locator("#hidden-cells"), page.locator("#hidden-points")
+    expect(cells).to_have_text("Dash: a value is not shown below 100 views.", timeout=SOON_MS)
+    expect(page.locator("#groups tbody td").first).to_have_text("–")
+    expect(points).to_have_text("Gap: a value is not shown below 100 views.", timeout=SOON_MS)
+    seen.open("explore?customer=acme&range=7d&by=viewer&metrics=startup_ms_p50")
+    expect(page.locator("#groups tbody tr").first).to_be_visible(timeout=SOON_MS)
+    expect(cells).to_have_count(0)
+    expect(points).to_have_count(0)

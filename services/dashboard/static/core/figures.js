@@ -38,6 +38,14 @@ export function isShown(metric, figure) {
 export const hiddenText = (metric, figure) => (figure && figure.n > 0 && figure.n < viewsMin(metric) ? `not shown below ${viewsMin(metric)} views` : "");
 
 /**
+ * Says that some of the figures of a chart or a table are not shown for lack of views; else empty.
+ * @param {string} metric
+ * @param {(number | undefined)[]} counts - The n of each figure.
+ * @param {string} sign - What stands for a figure that is not shown.
+ */
+export const hiddenNote = (metric, counts, sign) => (counts.some((n) => hiddenText(metric, { n: n ?? 0 })) ? `${sign}: a value is not shown below ${viewsMin(metric)} views.` : "");
+
+/**
  * Where the true share lies with 95 % certainty, of `share` seen in n views (Wilson, 1927).
  * @param {number} share
  * @param {number} n

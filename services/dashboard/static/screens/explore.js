@@ -5,7 +5,7 @@ import { ruleMetricOf } from "../core/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
-import { isShown, viewsMin } from "../core/figures.js";
+import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
 import { momentText, rangeText } from "../core/place/ranges.js";
 import { linesOf, topOf, unfinishedFrom } from "../core/series.js";
@@ -113,8 +113,10 @@ function Lines({ metric, by, compare }) {
     const { times, lines } = linesOf(data, metric, capital(title));
     if (!lines.length || lines.every((line) => line.counts.every((n) => n === 0))) return html`<p class="empty">No view in this range.</p>`;
     const unfinished_ms = unfinishedFrom(data);
+    const hidden = hiddenNote(metric, lines.flatMap((line) => line.counts), "Gap");
     return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)} range=${data.about.range}
       zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />
+      ${hidden && html`<p class="note" id="hidden-points">${hidden}</p>`}
       ${unfinished_ms !== null && html`<p class="note" id="unfinished">The last point, from ${momentText(unfinished_ms, place.value.tz)} on, is not complete yet: it rests on fewer views, and still changes.</p>`}`;
   }} />`;
 }

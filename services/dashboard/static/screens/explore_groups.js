@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
 import { rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
-import { isShown, viewsMin } from "../core/figures.js";
+import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
 import { moreRows, rowsOf, tableOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
@@ -54,7 +54,14 @@ export function Groups({ metric, by, compare }) {
         </tbody>
       </table>
     </div>
+    <${Hidden} metric=${metric} groups=${data.groups} />
     ${(more || isGrowing.value) && html`<button type="button" id="more-rows" disabled=${isGrowing.value} onClick=${grow}>More values</button>`}`} />`;
+}
+
+/** Says why some cells have a dash. @param {{metric: string, groups: any[]}} props */
+function Hidden({ metric, groups }) {
+  const note = hiddenNote(metric, groups.flatMap((one) => [one.metrics[metric]?.n, one.compared?.[metric]?.n]), "Dash");
+  return note && html`<p class="note" id="hidden-cells">${note}</p>`;
 }
 
 /** What a group is of. @param {string[]} by @param {(string | null)[]} key @returns {{customer: string, filters: string[]}} */

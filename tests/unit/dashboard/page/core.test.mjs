@@ -9,7 +9,7 @@ import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, invert
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
 import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
-import { interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
+import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
 import { holds } from "./meaning.mjs";
@@ -673,4 +673,9 @@ test("moments that a click chooses lie within the range, also in an hour that co
   const night_ms = Date.UTC(2026, 9, 25, 1, 45);
   const [[, since]] = momentsAgo(placeOf("/errors", "?range=1h", "Europe/Berlin"), night_ms);
   assert.equal(msOf(since, "Europe/Berlin"), night_ms - 15 * 60_000);
+});
+
+test("a note says below how many views a percentile is not shown, where one is not", () => {
+  assert.equal(hiddenNote("startup_ms_p95", [0, undefined, 99, 100], "Dash"), "Dash: a value is not shown below 100 views.");
+  assert.deepEqual([hiddenNote("startup_ms_p95", [0, 100], "Gap"), hiddenNote("startup_ms_p50", [1], "Gap"), hiddenNote("views", [1], "Gap")], ["", "", ""]);
 });
