@@ -53,6 +53,8 @@ class SuspectSlice(msgspec.Struct, frozen=True, kw_only=True):
     explains: float
     share: float
     value: float
+    #: Of how many viewers (or views) in all; None in events of earlier versions.
+    of_all: int | None = None
 
 
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):

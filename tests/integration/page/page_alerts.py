@@ -52,7 +52,7 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
     where = msgspec.structs.replace(EVIDENCE, slice={"cdn": "fastly"}, at_ms=opened_ms)
     opened = event(
         customer_id=CUSTOMER, rule_name="Rebuffering", at_ms=opened_ms, opened_ms=opened_ms, last_ms=opened_ms, slices=[where],
-        suspects=[SuspectSlice(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2)],
+        suspects=[SuspectSlice(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2, of_all=2_000)],
     )  # fmt: skip
     land(dsn, opened)
     return opened

@@ -63,7 +63,15 @@ def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, look
     seen.open("alerts?customer=acme")
     row = page.locator("#incidents tbody tr", has_text="Fastly waits")
     expect(row.locator("td")).to_have_text(
-        ["open", "acme", f"{share:.2%} at opening", "2.00%", "CDN fastly", re.compile("viewers"), re.compile("ago")],
+        [
+            "open",
+            "acme",
+            re.compile(rf"^{share:.2%} n 100 at opening"),
+            "2.00% limit",
+            "CDN fastly",
+            re.compile("viewers"),
+            re.compile("ago"),
+        ],
         timeout=SOON_MS,
     )
     row.get_by_role("link").click()
@@ -153,6 +161,9 @@ def test_now_names_an_incident_that_is_open_and_leads_to_it(seen: Seen, incident
     for value in incident.slices[0].slice.values():
         expect(listed).to_contain_text(value)
     expect(listed).to_contain_text("open for")
+    listed.get_by_role("button", name="What Viewers rebuffering means").first.click()
+    expect(seen.page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
+    seen.page.keyboard.press("Escape")
     listed.get_by_role("link", name=incident.rule_name).click()
     expect(seen.page.locator("h2").first).to_contain_text(incident.rule_name, timeout=SOON_MS)
     seen.open("?customer=globex")
@@ -184,15 +195,31 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     page_alerts.land_minutes(looked.installation.postgres.dsn, int(time.time() * 1_000), 3)
     seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
     page = seen.page
+    row = page.locator("#incidents tbody tr").filter(has=page.get_by_role("link", name="Rebuffering, since")).first
+    expect(row).to_contain_text("8.10% n 333 at opening", timeout=SOON_MS)
+    expect(row).to_contain_text("2.00% usual")
+    row.get_by_role("button", name="What Viewers rebuffering means").click()
+    expect(page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
+    page.keyboard.press("Escape")
     page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
     expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
     facts = page.locator("#incident-facts")
-    expect(page.locator("#figure-then")).to_have_text(re.compile(r"At opening\s*8\.10%\s*usually 2\.00%"))
+    expect(page.locator("#figure-then")).to_have_text(re.compile(r"At opening \?\s*8\.10%\s*n 333, usually 2\.00%"))
     expect(page.locator("#figure-now")).to_have_text(re.compile(r"Now\s*0\.20%\s*n 500, minute to"), timeout=SOON_MS)
     expect(page.locator("#course .mark")).to_have_text(["began", "began"])
     # By 5 s: a mean by minute would hide the worst of a short incident.
     expect(page.locator("#course .plot").first).to_have_attribute("aria-label", re.compile("by 5 s"))
-    expect(page.locator("#suspects li").first).to_contain_text("CDN fastly: 97.0% of the excess, 50.0% of viewers")
+    expect(page.locator("#suspects li").first).to_contain_text(
+        "CDN fastly: 97.0% of the excess, 50.0% of viewers n 2,000"
+    )
+    # Under the pointer, or the arrow keys, each share has its n.
+    course = page.locator("#course .chart").first
+    course.locator(".plot").press("ArrowRight")
+    expect(course.locator(".legend .note")).to_have_text(re.compile(r"^n [\d,]+$"))
+    for head in ("#figure-then", "#found-title"):
+        page.locator(head).get_by_role("button", name="What Viewers rebuffering means").click()
+        expect(page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
+        page.keyboard.press("Escape")
     new_errors = page.locator("#found").get_by_role("link", name="Errors since then").first
     expect(new_errors).to_have_attribute("href", re.compile(f"^/errors.*since={incident.opened_ms}"))
     expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=SOON_MS)

@@ -162,7 +162,8 @@ def test_the_figures_of_an_incident_lead_to_the_views_that_were_open_then(
         if one.view_start_ms < worst.at_ms
         and begin <= max(one.view_end_ms, one.first_append_ms) <= worst.at_ms + DAY_MS
     }
+    assert led_to(seen.page.locator("#figure-then .note a"), looked) == found
     assert led_to(seen.page.locator("#found td").first.get_by_role("link"), looked) == found
     link.click()
-    expect(seen.page.locator(".chip", has_text="Began is below")).to_be_visible(timeout=SOON_MS)
+    expect(seen.page.locator(".chip", has_text="Began before")).to_be_visible(timeout=SOON_MS)
     expect(seen.page.locator("#show-open")).to_have_attribute("aria-expanded", "true")

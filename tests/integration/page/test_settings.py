@@ -83,3 +83,18 @@ def _status(url: str, token: str) -> int:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
+
+
+def test_each_threshold_says_what_its_metric_means(seen: Seen) -> None:
+    seen.open("settings?part=thresholds")
+    rows = seen.page.locator("#thresholds li")
+    expect(rows.first).to_be_visible(timeout=SOON_MS)
+    for metric, words in (
+        ("live_rebuffering_fraction", "live viewers who rebuffer"),
+        ("rebuffer_fraction", "watch time"),
+    ):
+        row = rows.and_(seen.page.locator(f"[data-metric={metric}]"))
+        row.locator(".what").click()
+        expect(row.get_by_role("note")).to_contain_text(words)
+        seen.page.keyboard.press("Escape")
+    expect(seen.page.locator("#thresholds .what")).to_have_count(rows.count())

@@ -39,6 +39,14 @@ def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> Non
     titles = ["4.00 Mbps, from 1.20 s", "4.00 Mbps, from 60.0 s", "1.50 Mbps, from 68.0 s"]
     assert bitrate.locator("rect title").all_text_contents() == titles
     expect(page.locator("#view-facts")).to_contain_text("2 × · 13.0 s (13.7%)")
+    # What a fact means is said as of the column of that name.
+    for name, words in (
+        ("Start-up", "from the request to play to the first frame"),
+        ("Seeks", "how often its viewer sought"),
+    ):
+        page.locator("#view-facts").get_by_role("button", name=f"What {name} means").click()
+        expect(page.get_by_role("note")).to_contain_text(words)
+        page.keyboard.press("Escape")
     expect(page.locator("#view-facts")).to_contain_text("MEDIA_ERR_NETWORK: the segment never came")
     # The wall clock beside the playhead: when it first stalled.
     stalled = datetime.fromtimestamp((began_ms + 60_000) / 1_000, ZoneInfo(ZONE))

@@ -7,21 +7,22 @@ import { bitrateText, countText, durationText, shareText } from "./words/format.
 
 /**
  * The metrics that a rule can measure; `dimensions` where they are not those of views, `hit`: what is counted where it is no viewers.
- * @type {{name: string, title: string, unit: string, anomaly: string | null, dimensions?: string[], hit?: string}[]}
+ * `term`: what the glossary calls it.
+ * @type {{name: string, title: string, term?: string, unit: string, anomaly: string | null, dimensions?: string[], hit?: string}[]}
  */
 export const METRICS = [
-  { name: "rebuffering", title: "Viewers rebuffering", unit: "share", anomaly: "above" },
-  { name: "failures", title: "Fatal errors", unit: "share", anomaly: "above" },
-  { name: "playback_failures", title: "Playback failures", unit: "share", anomaly: "above" },
-  { name: "startup_failures", title: "Start-up failures", unit: "share", anomaly: "above" },
-  { name: "exits_before_start", title: "Exits before start", unit: "share", anomaly: "above" },
+  { name: "rebuffering", title: "Viewers rebuffering", term: "live rebuffering", unit: "share", anomaly: "above" },
+  { name: "failures", title: "Fatal errors", term: "playback failures", unit: "share", anomaly: "above" },
+  { name: "playback_failures", title: "Playback failures", term: "playback failures", unit: "share", anomaly: "above" },
+  { name: "startup_failures", title: "Start-up failures", term: "video start-up failures", unit: "share", anomaly: "above" },
+  { name: "exits_before_start", title: "Exits before start", term: "exits before video start", unit: "share", anomaly: "above" },
   { name: "bad_views", title: "Views that are not good", unit: "share", anomaly: "above" },
-  { name: "rebuffer_fraction", title: "Rebuffer percentage of finished views", unit: "share", anomaly: null },
-  { name: "watch_ms", title: "Watch time of a finished view", unit: "ms", anomaly: null },
-  { name: "startup_ms", title: "Start-up time", unit: "ms", anomaly: null },
-  { name: "bitrate", title: "Bitrate", unit: "bps", anomaly: null },
-  { name: "viewers", title: "Viewers", unit: "count", anomaly: null },
-  { name: "views_started", title: "Views started a minute", unit: "count", anomaly: "below" },
+  { name: "rebuffer_fraction", title: "Rebuffer percentage of finished views", term: "rebuffer percentage", unit: "share", anomaly: null },
+  { name: "watch_ms", title: "Watch time of a finished view", term: "watch time of a view", unit: "ms", anomaly: null },
+  { name: "startup_ms", title: "Start-up time", term: "video start-up time", unit: "ms", anomaly: null },
+  { name: "bitrate", title: "Bitrate", term: "live bitrate", unit: "bps", anomaly: null },
+  { name: "viewers", title: "Viewers", term: "live viewers", unit: "count", anomaly: null },
+  { name: "views_started", title: "Views started a minute", term: "live views started", unit: "count", anomaly: "below" },
   { name: "beacons", title: "Beacons a minute", unit: "count", anomaly: "below" },
   { name: "rejected", title: "Rejected beacons", unit: "share", anomaly: "above", dimensions: ["release", "collector"], hit: "beacons" },
 ];
@@ -45,6 +46,9 @@ export function figureText(metric, value) {
   if (unit === "bps") return bitrateText(value);
   return unit === "ms" ? durationText(value) : countText(Math.round(value));
 }
+
+/** The n of a figure that is no count itself; else empty. @param {string} metric @param {number | null} of */
+export const baseText = (metric, of) => (of === null || metricOf(metric).unit === "count" ? "" : `n ${countText(of)}`);
 
 /** Of when the figure of an incident is: of its opening, or of a later moment that was worse. @param {{at_ms: number}} found @param {{opened_ms: number}} event @param {string} tz */
 export const whenText = ({ at_ms }, { opened_ms }, tz) => (at_ms <= opened_ms ? "at opening" : `at ${momentText(at_ms, tz, { seconds: true })}`);

@@ -32,6 +32,9 @@ const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
 /** Whether a field is the state of a moment; all others count what happened, and rules take them by the minute. @param {string} field */
 const isGauge = (field) => field.endsWith("_now");
 
+/** The n of what was found in a slice: viewers are counted anew by each step, and are so many as there are on average. @param {string} metric @param {{of: number, seconds: number}} found */
+export const baseOf = (metric, { of, seconds }) => (isGauge(FIELDS[metric][1] ?? "") ? Math.round((of * STEP_MS) / (1_000 * seconds)) : of);
+
 /** What is drawn below a metric: of how many it is. @param {string} metric */
 const besideOf = (metric) => (metricOf(metric).dimensions ? "received" : "viewers_now");
 
@@ -68,7 +71,7 @@ function asked({ customer, event }, slice, steps, order) {
   };
 }
 
-/** The lines of that answer: of the metric, and of what it is a part of. @param {any} picture @param {string} metric @param {string} value */
+/** The lines of that answer: of the metric, and of what it is a part of. `counts`: the n of each value; null of what is counted itself. @param {any} picture @param {string} metric @param {string} value */
 export function historyLines(picture, metric, value) {
   const found = picture.values.find((/** @type {any} */ one) => one.value === value)?.series ?? {};
   const [hits, of] = FIELDS[metric];
@@ -81,7 +84,8 @@ export function historyLines(picture, metric, value) {
     if (of === null) return isGauge(hits) ? top : (top * MINUTE_MS) / picture.step_ms;
     return found[of]?.[at] ? top / found[of][at] : null;
   });
-  return { times, values, beside };
+  const counts = of === null ? null : times.map((_, at) => found[of]?.[at] ?? 0);
+  return { times, values, counts, beside };
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { metricOf as ofRule, viewMetricOf } from "../core/alerts.js";
 import { inWords } from "../core/words/formulas.js";
 import { notesOf, termOf } from "../core/words/glossary_lookup.js";
 import { html } from "./html.js";
@@ -23,6 +24,12 @@ export function MetricName({ name }) {
 export function MetricMeaning({ name }) {
   const metric = metricOf(name);
   return html`<${Meaning} title=${capital(metric.title)} term=${metric.title} formula=${metric.formula} />`;
+}
+
+/** What the metric of an alert rule means. One that the table does not have is that of views. @param {{metric: string}} props */
+export function RuleMeaning({ metric }) {
+  const { title, term = "" } = ofRule(metric);
+  return html`<${Meaning} title=${title} term=${term} formula=${term ? "" : metricOf(viewMetricOf(metric)).formula} />`;
 }
 
 /** @param {{title: string, term: string, formula?: string}} props - `term` is a name of the table. */

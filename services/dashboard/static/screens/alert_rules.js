@@ -7,6 +7,7 @@ import { durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { useFetched } from "../parts/data/asking.js";
 import { Act, Form } from "../parts/forms.js";
+import { RuleMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { dimensions, nameOf, titleOf } from "../parts/data/known.js";
 import { place } from "../parts/place.js";
@@ -35,7 +36,7 @@ export function Rules({ rules, receivers, done }) {
     <table id="rules">
       <thead><tr><th scope="col">Rule</th><th scope="col">Customer</th><th scope="col">Finds</th><th scope="col">Severity</th><th scope="col">Notifies</th><th scope="col">Changed by</th><th scope="col">Actions</th></tr></thead>
       <tbody>${rules.map((one) => html`<tr key=${one.id}>
-        <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, nameOf)}</td><td>${one.rule.severity}</td>
+        <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, nameOf)} <${RuleMeaning} metric=${one.rule.metric} /></td><td>${one.rule.severity}</td>
         <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
         <td>${mayChange() && html`<button type="button" aria-label=${`Change: ${named(one)}`} onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>

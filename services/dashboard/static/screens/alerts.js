@@ -2,11 +2,13 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
+import { allOf, baseText, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
+import { baseOf } from "../core/course.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
 import { Pages } from "../parts/data/pages.js";
+import { RuleMeaning } from "../parts/glossary.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
@@ -79,8 +81,8 @@ function Row({ one }) {
     <th scope="row"><${Link} aria-label=${`${event.rule_name}, since ${since}`} to=${{ screen: "incident", more: { id: one.id } }}>${event.rule_name}<//></th>
     <td class=${one.closed_ms ? "" : "is-warm"}>${state}</td>
     <td>${one.customer}</td>
-    <td>${worst && html`${figureText(event.metric, worst.value)} <span class="note">${whenText(worst, event, place.value.tz)}</span>`}</td>
-    <td>${worst && figureText(event.metric, worst.usual)}</td>
+    <td>${worst && html`${figureText(event.metric, worst.value)} <span class="note">${baseText(event.metric, baseOf(event.metric, worst))} ${whenText(worst, event, place.value.tz)}</span> <${RuleMeaning} metric=${event.metric} />`}</td>
+    <td>${worst && html`${figureText(event.metric, worst.usual)} <span class="note">${worst.probability === null ? "limit" : "usual"}</span>`}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? hitsText(event.metric, event.affected_max) : ""}</td>
     <td>${since} (${ageText(now_ms.value - one.opened_ms)} ago)</td>

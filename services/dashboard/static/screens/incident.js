@@ -2,9 +2,9 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
+import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
-import { aroundOf, historyLines, historyOf, latestOf, newestOf } from "../core/course.js";
+import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf } from "../core/course.js";
 import { viewsAt } from "../core/incident_views.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
@@ -12,6 +12,7 @@ import { momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Act, Form } from "../parts/forms.js";
+import { RuleMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, dimensions, titleOf } from "../parts/data/known.js";
 import { Link, place } from "../parts/place.js";
@@ -82,8 +83,9 @@ function Figures({ incident }) {
   if (!worst) return null;
   const newest = found.data && latestOf(found.data, event.metric, value);
   const then = viewsAt(incident, worst.slice, countedAt(worst));
-  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))}</span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note">${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}</span></li>
-    ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${viewsAt(incident, worst.slice, { from_ms: newest.to_ms - parameters.step_ms, to_ms: newest.to_ms })}>${figureText(event.metric, newest.value)}<//></b><span class="note">${newest.n === null ? "" : `n ${countText(newest.n)}, `}minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
+  const now = newest && viewsAt(incident, worst.slice, { from_ms: newest.to_ms - parameters.step_ms, to_ms: newest.to_ms });
+  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}</span></li>
+    ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${now}>${figureText(event.metric, newest.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${newest.n} of=${now} />minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
 }
 
 /** When a figure of an incident was counted. @param {{at_ms: number, seconds: number}} found */
@@ -91,6 +93,12 @@ const countedAt = ({ at_ms, seconds }) => ({ from_ms: at_ms - 1_000 * seconds, t
 
 /** A figure that leads to its views. @param {{of: ReturnType<typeof viewsAt>, children?: any}} props - Null: it is of no views. */
 const Behind = ({ of, children }) => (of ? html`<${Link} to=${of.value} title=${of.which}>${children}<//>` : children);
+
+/** The n of a figure, which leads to its views. @param {{metric: string, n: number | null, of: ReturnType<typeof viewsAt>}} props */
+function Base({ metric, n, of }) {
+  const text = baseText(metric, n);
+  return text && html`${of ? html`<${Link} to=${of.n} title="all views on which it rests">${text}<//>` : text}, `;
+}
 
 /** @param {any} parameters */
 const historyAddress = (parameters) => `/v1/live/history?${new URLSearchParams(parameters)}`;
@@ -106,7 +114,7 @@ function Views({ incident }) {
   const views = { customer, range, from, to, filters };
   const failed = { ...views, ...viewsBehind("playback_failures", views) };
   return html`<li id="incident-views"><span class="note">Views that finished there</span><b>${figures ? html`<${Link} to=${{ screen: "views", ...views, more: {} }} title="the views behind it">${countText(figures.views.value)}<//>` : "…"}</b>
-    ${figures?.playback_failures && html`<span class="note"><${Link} to=${failed} title="the views behind it">${countText(figures.playback_failures.value)} failed<//></span>`}</li>`;
+    ${figures?.playback_failures && html`<span class="note"><${Link} to=${failed} title="the views behind it">${countText(figures.playback_failures.value)} failed<//>, n ${countText(figures.playback_failures.n)}</span>`}</li>`;
 }
 
 /** The metric and the viewers of the worst slice, from half an hour before. @param {{incident: any}} props */
@@ -121,11 +129,11 @@ function Course({ incident }) {
   const counted = capital(hitOf(event.metric));
   const marks = [{ at_s: incident.opened_ms / 1_000, title: "began" }, ...(incident.closed_ms ? [{ at_s: incident.closed_ms / 1_000, title: "over" }] : [])];
   const drawn = (/** @type {any} */ picture) => {
-    const { times, values, beside } = historyLines(picture, event.metric, value);
+    const { times, values, counts, beside } = historyLines(picture, event.metric, value);
     if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
-    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers) => [{ title: name, kind: "value", key: [], values: numbers, counts: [] }];
+    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers, /** @type {number[]} */ of = []) => [{ title: name, kind: "value", key: [], values: numbers, counts: of }];
     return html`<div class="charts">
-      <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${false} />
+      <${Chart} times=${times} lines=${line(title, values, counts ?? [])} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${counts !== null} />
       <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} marks=${marks} title=${`${counted} ${step}`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
@@ -138,7 +146,7 @@ function Course({ incident }) {
 function Found({ incident }) {
   const { event } = incident;
   return html`<section aria-labelledby="found-title">
-    <div class="section-head"><h2 id="found-title">${metricOf(event.metric).title}: where</h2></div>
+    <div class="section-head"><h2 id="found-title">${metricOf(event.metric).title}: where <${RuleMeaning} metric=${event.metric} /></h2></div>
     <div class="scroll" tabindex="0" role="region" aria-label="Where">
       <table id="found">
         <thead><tr><th scope="col">Where</th><th scope="col">Figure then</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
@@ -161,7 +169,7 @@ function Suspects({ incident }) {
   return html`<section aria-labelledby="suspects-title">
     <div class="section-head"><h2 id="suspects-title">Suspects</h2></div>
     <ol id="suspects">${suspects.map((/** @type {any} */ one) => html`<li>
-      <b>${sliceText(one.slice, "all views", titleOf)}</b>: ${shareText(one.explains)} of the excess, ${shareText(one.share)} of ${hitOf(incident.event.metric)}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
+      <b>${sliceText(one.slice, "all views", titleOf)}</b>: ${shareText(one.explains)} of the excess, ${shareText(one.share)} of ${hitOf(incident.event.metric)}${one.of_all ? html` <span class="note">n ${countText(one.of_all)}</span>` : ""}. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
   </section>`;
 }
 

@@ -3,11 +3,13 @@
 
 import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/words/format.js";
+import { meantByTitle } from "../core/words/view_meanings.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText, rangeWith } from "../core/place/ranges.js";
 import { endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, playheadText, spanOf, unkeptFrom } from "../core/timeline.js";
 import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
+import { Meaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
 import { Pages } from "../parts/data/pages.js";
@@ -60,7 +62,7 @@ function Drawn({ answer, beacons, requests }) {
   return html`<article class="card view" id="view-card">
     <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, isOpen)}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
-    <dl id="view-facts">${factsOf(row, isOpen).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    <dl id="view-facts">${factsOf(row, isOpen).map(([name, value]) => html`<div><dt>${name} <${FactMeaning} title=${name} /></dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} requests=${reading} />
     <${RequestList} row=${row} of=${reading} tz=${tz} />
     <${Later} from_ms=${unkeptFrom(row)} />
@@ -70,6 +72,12 @@ function Drawn({ answer, beacons, requests }) {
     <${Beacons} address=${beacons} tz=${tz} />
     <${Dimensions} of=${answer.dimensions} at_ms=${row.view_end_ms ?? row.view_start_ms} isOpen=${isOpen} />
   </article>`;
+}
+
+/** What a fact means, as the column of that name. @param {{title: string}} props */
+function FactMeaning({ title }) {
+  const meant = meantByTitle(title);
+  return meant && html`<${Meaning} title=${title} term=${meant.term} formula=${meant.formula} />`;
 }
 
 /** Says that a row has the first events alone, and leads to those of later. @param {{from_ms: number | null}} props */

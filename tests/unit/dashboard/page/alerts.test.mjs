@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { filtersOf } from "../../../../services/dashboard/static/core/place/filters.js";
-import { dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerts.js";
+import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
+import { filtersOf, filterText } from "../../../../services/dashboard/static/core/place/filters.js";
+import { METRICS, baseText, dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerts.js";
 import { viewsAt } from "../../../../services/dashboard/static/core/incident_views.js";
-import { aroundOf, historyLines, historyOf, latestOf, newestOf, nowOf } from "../../../../services/dashboard/static/core/course.js";
+import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf, nowOf } from "../../../../services/dashboard/static/core/course.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -97,8 +98,8 @@ test("the course of an incident is that of its metric in its slice", () => {
   const steps = (/** @type {any} */ change, /** @type {number} */ now_ms) => historyOf({ ...incident, ...change }, {}, now_ms, []).parameters.step_ms;
   assert.deepEqual([steps({}, 11_000_000), steps({ closed_ms: 20_000_000 }, 30_000_000), steps({ event: { metric: "rejected" } }, 11_000_000)], [5_000, 60_000, 60_000]);
   const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rebuffering_now: [5, null, 1], viewers_now: [100, null, 0] } }] };
-  assert.deepEqual(historyLines(picture, "rebuffering", value), { times: [60, 120, 180], values: [0.05, null, null], beside: [100, null, 0] });
-  assert.deepEqual(historyLines(picture, "rebuffering", "another"), { times: [], values: [], beside: [] });
+  assert.deepEqual(historyLines(picture, "rebuffering", value), { times: [60, 120, 180], values: [0.05, null, null], counts: [100, 0, 0], beside: [100, null, 0] });
+  assert.deepEqual(historyLines(picture, "rebuffering", "another"), { times: [], values: [], counts: [], beside: [] });
 });
 
 test("a rule is of the slice that the page's filters name, and measures what was looked at", () => {
@@ -127,7 +128,7 @@ test("a rule on rejected beacons names what collectors count by, and what it mus
   const { parameters, value } = historyOf(incident, { release: "2" }, 99_000_000, ["cdn"]);
   assert.deepEqual([parameters.dimension, parameters.fields, value], ["release", "rejected,received", "2"]);
   const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rejected: [5, 0], received: [100, 0] } }] };
-  assert.deepEqual(historyLines(picture, "rejected", value), { times: [60, 120], values: [0.05, null], beside: [100, 0] });
+  assert.deepEqual(historyLines(picture, "rejected", value), { times: [60, 120], values: [0.05, null], counts: [100, 0], beside: [100, 0] });
 });
 
 test("one hit is one, and many are counted", () => {
@@ -138,6 +139,8 @@ test("what is counted is drawn by the minute, as rules take it", () => {
   const picture = { from_ms: 0, step_ms: 5_000, values: [{ value: "", series: { views_started: [2, 4], viewers_now: [100, 90] } }] };
   assert.deepEqual(historyLines(picture, "views_started", "").values, [24, 48]);
   assert.deepEqual(historyLines(picture, "viewers", "").values, [100, 90]);
+  // What is counted is its own n.
+  assert.equal(historyLines(picture, "viewers", "").counts, null);
 });
 
 test("the figure of an incident says when it was", () => {
@@ -182,4 +185,23 @@ test("the views of an incident's figure are those that were open, began or finis
   assert.deepEqual(failed?.value.filters, [cdn, JSON.stringify({ dimension: "playback_failed", in: ["true"] })]);
   // Beacons that were rejected are no views, and no filter says which values have no name.
   assert.deepEqual([at("rejected"), at("rebuffering", { cdn: "(other)" })], [null, null]);
+});
+
+test("a figure of a rule has its n, unless it is a count itself", () => {
+  assert.deepEqual([baseText("rebuffering", 1_000), baseText("startup_ms", 0), baseText("viewers", 1_000), baseText("rebuffering", null)], ["n 1,000", "n 0", "", ""]);
+});
+
+test("viewers of an incident are those of a moment, views all that were counted", () => {
+  const found = { of: 1_200, seconds: 60 };
+  assert.deepEqual([baseOf("rebuffering", found), baseOf("playback_failures", found), baseOf("viewers", found)], [100, 1_200, 1_200]);
+});
+
+test("the metric of each rule has words in the glossary, but for beacons and what only views have", () => {
+  assert.deepEqual(METRICS.filter(({ term = "" }) => !termOf(term)).map(({ name }) => name), ["bad_views", "beacons", "rejected"]);
+});
+
+test("when views began is a moment in the words of a filter", () => {
+  const began = { number: "view_start_ms", at_least: 1_795_996_800_000, below: 1_795_996_860_000 };
+  assert.equal(filterText(JSON.stringify(began), () => "Began", "UTC"), "Began from 30 Nov, 00:00:00 and before 30 Nov, 00:01:00");
+  assert.equal(filterText(JSON.stringify({ not: began }), () => "Began", "UTC"), "Began not (from 30 Nov, 00:00:00 and before 30 Nov, 00:01:00)");
 });

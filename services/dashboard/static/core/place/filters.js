@@ -129,6 +129,10 @@ function wordsOf(one, titleOf, tz) {
   if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
   const field = String(inner.number);
   const bound = (/** @type {number} */ value) => (/^view_(start|end)_ms$/.test(field) ? momentText(value, tz, { seconds: true }) : /_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
+  if (/^view_(start|end)_ms$/.test(field)) {
+    const span = [inner.at_least !== undefined && `from ${bound(inner.at_least)}`, inner.below !== undefined && `before ${bound(inner.below)}`].filter(Boolean).join(" and ");
+    return `${titleOf(field)} ${isNot ? `not (${span})` : span}`;
+  }
   const bounds = [inner.at_least !== undefined && `at least ${bound(inner.at_least)}`, inner.below !== undefined && `below ${bound(inner.below)}`];
   if (typeof inner.number === "string") return `${titleOf(inner.number)} ${is} ${bounds.filter(Boolean).join(" and ")}`;
   return JSON.stringify(one);

@@ -1,6 +1,8 @@
 // @ts-check
 // What the columns of views have of one view, for those who ask: docs/view.md says how each field comes about. Pure.
 
+import { fieldTitle } from "./view_fields.js";
+
 /** `term`: the metric of docs/view.md that is made of it. @typedef {{term: string, formula: string}} Meant */
 
 /** @type {Record<string, Meant>} */
@@ -24,6 +26,9 @@ const MEANT = {
   score_view: { term: "experience", formula: "success score / 100 · mean of the pairwise geometric means of its other scores" },
   beacon_count: { term: "", formula: "beacons that came of it" },
 };
+
+/** What a field of a view means, by its title. @param {string} title @returns {Meant | null} */
+export const meantByTitle = (title) => meantOf(Object.keys(MEANT).find((name) => fieldTitle(name) === title) ?? "");
 
 /** What a column means; null of what needs no words, or has those of a metric. @param {string} name @returns {Meant | null} */
 export const meantOf = (name) => MEANT[name] ?? null;

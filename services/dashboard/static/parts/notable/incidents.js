@@ -1,11 +1,12 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, figureText, metricOf, openFirst, sliceText, whenText } from "../../core/alerts.js";
-import { nowOf } from "../../core/course.js";
-import { ageText, countText } from "../../core/words/format.js";
+import { allOf, baseText, figureText, openFirst, sliceText, whenText } from "../../core/alerts.js";
+import { baseOf, nowOf } from "../../core/course.js";
+import { ageText } from "../../core/words/format.js";
 import { HOUR_MS, momentText } from "../../core/place/ranges.js";
 import { now_ms, useFetched } from "../data/asking.js";
+import { RuleMeaning } from "../glossary.js";
 import { html } from "../html.js";
 import { titleOf } from "../data/known.js";
 import { Link, place } from "../place.js";
@@ -35,7 +36,7 @@ function One({ one, picture }) {
   const state = one.closed_ms ? `ended ${ageText(now_ms.value - one.closed_ms)} ago` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
   return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
     <${Link} aria-label=${`${event.rule_name}, since ${momentText(one.opened_ms, place.value.tz, { seconds: true })}`} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
-    ${worst && html` ${figureText(event.metric, worst.value)} ${whenText(worst, event, place.value.tz)}${metricOf(event.metric).unit !== "count" && html` <span class="note">n ${countText(worst.of)}</span>`}${now && html`, now <b>${figureText(event.metric, now.value)}</b>${now.n !== null && html` <span class="note">n ${countText(now.n)}</span>`}`}, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    ${worst && html` ${figureText(event.metric, worst.value)} ${whenText(worst, event, place.value.tz)} <span class="note">${baseText(event.metric, baseOf(event.metric, worst))}</span>${now && html`, now <b>${figureText(event.metric, now.value)}</b> <span class="note">${baseText(event.metric, now.n)}</span>`} <${RuleMeaning} metric=${event.metric} />, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
     <span class="note"> ${one.customer} · ${state}</span>
   </li>`;
 }

@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import { capital, metricOf } from "../../parts/data/known.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";
 import { Field } from "../../parts/field.js";
+import { Meaning, MetricMeaning } from "../../parts/glossary.js";
 import { html } from "../../parts/html.js";
 import { go, place } from "../../parts/place.js";
 import { change, session } from "../../parts/data/session.js";
@@ -45,7 +46,8 @@ function One({ one, set }) {
   const isShare = one.metric.endsWith("_fraction");
   const scale = isShare ? 100 : 1;
   const mayEdit = session.value?.permissions.includes("edit") ?? false;
-  const title = one.metric === "live_rebuffering_fraction" ? "Viewers of this moment that rebuffer" : capital(metricOf(one.metric).title);
+  const isLive = one.metric === "live_rebuffering_fraction";
+  const title = isLive ? "Viewers of this moment that rebuffer" : capital(metricOf(one.metric).title);
   const shown = (/** @type {number} */ value) => String(Number((value * scale).toPrecision(6)));
   const save = (/** @type {any} */ event) => {
     event.preventDefault();
@@ -55,7 +57,7 @@ function One({ one, set }) {
   };
   const unit = isShare ? "%" : "ms";
   return html`<li data-metric=${one.metric}><form onSubmit=${save}>
-    <b>${title}</b> <span class="note">${ORIGINS[/** @type {keyof typeof ORIGINS} */ (one.of)]}</span>
+    <b>${title}</b> ${isLive ? html`<${Meaning} title=${title} term="live rebuffering" />` : html`<${MetricMeaning} name=${one.metric} />`} <span class="note">${ORIGINS[/** @type {keyof typeof ORIGINS} */ (one.of)]}</span>
     <span class="row">
       <label>Good to (${unit}) <${Field} name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
       <label>Bad above (${unit}) <${Field} name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
