@@ -11,7 +11,7 @@ from services.processor.engine.driver import Driver
 from shared import codec
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.alerts.rule import SCHEMA_VERSION, AlertRule, AlertRules
-from shared.schemas.live import PAIR_SEPARATOR, Live
+from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, Live
 from shared.topics import ALERT_EVENTS, ALERT_RULES, LIVE, REJECTED
 from tests.unit.alerts.live import T0, live, slice_of
 
@@ -108,6 +108,9 @@ def test_a_rule_that_finds_many_slices_has_one_incident_with_its_slices_and_susp
     high = next(one for one in scene.events if one.rule_id == "high")
     assert [(one.slice, round(one.share, 2)) for one in high.suspects] == [({"cdn": "a"}, 0.5)]
     assert high.suspects[0].explains > 1
+    # The viewers of a moment, not of all buckets together.
+    (whole,) = high.slices
+    assert high.suspects[0].of_all == whole.of * BUCKET_MS // (1_000 * whole.seconds)
 
 
 def test_a_slice_that_joins_later_is_an_update(scene: Scene) -> None:
