@@ -1,12 +1,7 @@
 """The headers of a player's POST, as browsers send them."""
 
-from typing import Final
-
+from loadtest.devices import COMPUTER
 from loadtest.story import Player
-
-_BROWSER: Final = (
-    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
-)
 
 
 def route_of(player: Player) -> str:
@@ -25,7 +20,7 @@ def headers_of(player: Player, *, is_closing: bool = False) -> dict[str, str]:
     headers = {
         "Content-Type": mux_kind if player.source == "mux" else "application/cmcd",
         "Origin": f"https://www.{player.customer_id}.example",
-        "User-Agent": _BROWSER,
+        "User-Agent": (player.device or COMPUTER).user_agent,
     }
     # As a balancer before the collector says whose address it is.
     return headers | ({"X-Forwarded-For": player.address} if player.address is not None else {})

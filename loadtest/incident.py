@@ -1,13 +1,14 @@
 """The incident of a demo: from a moment on, viewers over one network by one CDN with one player version stalls. Pure.
 
-Players get a network and a version of their own. Networks are known by address (RFC 5737, which documents use), as collectors do,
-and their numbers are of RFC 5398. Without an incident players have neither, so the same seed has the same stories as ever.
+Players get a network, a device and a version of their own. Networks are known by address (RFC 5737, which documents use), as collectors do,
+and their numbers are of RFC 5398. Without an incident players have none of them, so the same seed has the same stories as ever.
 """
 
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from loadtest.devices import DEVICES
 from loadtest.story import Network, Player
 
 #: Each network with the share of players who watch over it.
@@ -34,13 +35,17 @@ class Incident:
         return {"cdn": self.cdn, "asn": str(self.asn), "player_version": self.player_version}
 
     def placed(self, player: Player, rng: Random) -> Player:
-        """A player with a network and, where the client reports one, a version."""
+        """A player with a network, a device and, where the client reports one, a version."""
         (network,) = rng.choices([one for one, _ in NETWORKS], [share for _, share in NETWORKS])
         (version,) = rng.choices([one for one, _ in VERSIONS], [share for _, share in VERSIONS])
+        host = rng.randint(1, 254)
+        # Drawn last: which network and version a player of a seed has does not depend on it.
+        (device,) = rng.choices([one for one, _ in DEVICES], [share for _, share in DEVICES])
         return replace(
             player,
             network=network,
-            host=rng.randint(1, 254),
+            host=host,
+            device=device,
             version=version if player.source == "mux" else None,
         )
 

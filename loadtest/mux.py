@@ -11,6 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import orjson
 
+from loadtest.devices import COMPUTER
 from loadtest.story import Story
 from loadtest.tally import WATCHING, Tally, tally
 from loadtest.truth import SimulatedBeacon
@@ -129,7 +130,7 @@ def _fields(story: Story, seen: Tally, loaded_ms: int, at_ms: int, domain: str) 
         "mux_api_version": "2.1",
         "mux_embed": "mux-embed",
         "mux_embed_version": "5.19.0",
-        "viewer_device_category": "desktop",
+        "viewer_device_category": (player.device or COMPUTER).category,
         "player_instance_id": str(uuid5(NAMESPACE_OID, player.view_id)),
         "mux_sample_rate": 1,
         "beacon_domain": domain,
@@ -144,7 +145,7 @@ def _fields(story: Story, seen: Tally, loaded_ms: int, at_ms: int, domain: str) 
         "viewer_time": now_ms,
         "env_key": player.customer_id,
         "video_id": player.video_id,
-        "video_title": player.video_id.replace("-", " ").title(),
+        "video_title": player.title,
         "video_cdn": player.cdn,
         "player_name": player.name,
         "player_init_time": loaded_ms,

@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--incident",
         action="store_true",
-        help="players have networks and versions, and one cohort stalls; the collector must know the networks",
+        help="players have networks, devices and versions, and one cohort stalls; the collector must know the networks",
     )
     given = parser.parse_args(arguments)
     ledger = asyncio.run(

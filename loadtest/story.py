@@ -82,6 +82,18 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """What a viewer watches on: what its browser sends, and what is known from that. None: the User-Agent does not say."""
+
+    user_agent: str
+    #: As mux-embed names it.
+    category: str
+    name: str | None
+    os: str
+    browser: str
+
+
+@dataclass(frozen=True, slots=True)
 class Player:
     """Who watches what with which client, and that client's habits. None of it changes during the view."""
 
@@ -106,9 +118,10 @@ class Player:
     closes_twice: bool
     #: How likely a POST is sent again, as it is, after its answer.
     resend_share: float
-    #: Of a run with an incident: the network, the last byte of the address, and the player's version, where the client has one.
+    #: Of a run with an incident: the network, the last byte of the address, the device, and the version where the client has one.
     network: Network | None = None
     host: int = 0
+    device: Device | None = None
     version: str | None = None
     #: Where the incident hits: playback stalls again and again from then on, ms since the page was loaded.
     stalls_from_ms: int | None = None
@@ -122,6 +135,11 @@ class Player:
     def source(self) -> Literal["mux", "cmcd"]:
         """The source as the row names it."""
         return "mux" if self.client == "mux-embed" else "cmcd"
+
+    @property
+    def title(self) -> str:
+        """The video's title."""
+        return self.video_id.replace("-", " ").title()
 
     @property
     def marks_its_end(self) -> bool:
@@ -155,7 +173,7 @@ class Afflicts(Protocol):
         """When it begins, ms since the run began."""
 
     def placed(self, player: Player, rng: Random) -> Player:
-        """A player with a network and a version."""
+        """A player with a network, a device and a version."""
 
     def hits(self, player: Player) -> bool:
         """Whether it hits a player who was placed."""

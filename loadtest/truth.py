@@ -73,6 +73,9 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "ebvs": error is None and seen.startup_ms is None,
         "stream_type": "live" if player.live else "vod",
         "video_id": player.video_id,
+        "video_title": player.title if player.source == "mux" else None,
+        # A CMCD client does not say who watches.
+        "viewer_id": player.viewer_id if player.source == "mux" else None,
         "cdn": player.cdn if names_all else None,
         "player_name": player.name if player.source == "mux" else None,
         **_placed(player),
@@ -89,10 +92,12 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
 
 
 def _placed(player: Player) -> dict[str, Any]:
-    """What is known of players who have a network."""
+    """What is known of players who have a network, and of their devices."""
     if player.network is None:
         return {}
-    return {"asn": player.network.asn, "country": player.network.country, "player_version": player.version}
+    placed = {"asn": player.network.asn, "country": player.network.country, "player_version": player.version}
+    device = player.device
+    return placed | ({} if device is None else {"device": device.name, "os": device.os, "browser": device.browser})
 
 
 def _ends_in_error(delivered: Sequence[SimulatedBeacon]) -> bool:

@@ -1,12 +1,16 @@
-"""The incident of a run: it hits its cohort from its moment on, changes no other story, and the truth says where players are."""
+"""The incident of a run: it hits its cohort from its moment on, changes no other story, and the truth says where players are and
+what they watch on."""
 
 from dataclasses import replace
 
-from loadtest import mux
+from loadtest import cmcd, mux
+from loadtest.devices import COMPUTER, DEVICES
 from loadtest.headers import headers_of
 from loadtest.incident import NETWORKS, incident_of
 from loadtest.story import TAIL_MS, Story, story_of
 from loadtest.truth import row
+from services.collector.http.clients import AGENTS_PARSED_BY_ADDRESS_MAX, Agents
+from services.collector.intake.sender.client import NO_AGENT
 
 SECONDS = 60
 INCIDENT = incident_of(SECONDS)
@@ -33,7 +37,7 @@ def test_nobody_elses_story_changes() -> None:
     for story, calm in zip(STORIES, CALM, strict=True):
         if story.player.stalls_from_ms is None:
             assert (story.arrives_ms, story.moments) == (calm.arrives_ms, calm.moments)
-            assert replace(story.player, network=None, host=0, version=None) == calm.player
+            assert replace(story.player, network=None, host=0, device=None, version=None) == calm.player
 
 
 def test_a_story_that_is_hit_ends_in_time_and_keeps_its_moments_apart() -> None:
@@ -56,7 +60,28 @@ def test_players_say_their_address_and_version_and_the_truth_has_their_network()
     assert {story.player.version for story in STORIES if story.player.source == "cmcd"} == {None}
 
 
-def test_without_an_incident_players_have_no_network() -> None:
+def test_without_an_incident_players_have_neither_network_nor_device() -> None:
     assert "X-Forwarded-For" not in headers_of(CALM[0].player)
+    assert {headers_of(story.player)["User-Agent"] for story in CALM} == {COMPUTER.user_agent}
     started = (row(story, mux.beacons(story, 0, "localhost")) for story in CALM if story.player.source == "mux")
-    assert all("asn" not in truth for truth in started if truth is not None)
+    assert all({"asn", "device"}.isdisjoint(truth) for truth in started if truth is not None)
+
+
+def test_players_send_the_user_agent_of_their_device_and_the_truth_has_what_a_collector_reads_in_it() -> None:
+    agents = Agents()
+    for story in STORIES[:100]:
+        player = story.player
+        assert player.device is not None
+        sent = headers_of(player)["User-Agent"]
+        read = agents.known(sent)
+        if read is NO_AGENT:
+            read = agents.parse(sent, player.view_id, "")
+        is_mux = player.source == "mux"
+        truth = row(story, mux.beacons(story, 0, "localhost") if is_mux else cmcd.beacons(story, 0))
+        if truth is not None:
+            assert (truth["device"], truth["os"], truth["browser"]) == (read.device, read.os, read.browser)
+    assert {story.player.device for story in STORIES} == {device for device, _ in DEVICES}
+
+
+def test_a_collector_parses_all_devices_of_one_address_at_once() -> None:
+    assert len({device.user_agent for device, _ in DEVICES}) == len(DEVICES) <= AGENTS_PARSED_BY_ADDRESS_MAX
