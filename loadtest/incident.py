@@ -1,7 +1,8 @@
 """The incident of a demo: from a moment on, viewers over one network by one CDN with one player version stalls. Pure.
 
-Players get a network, a device and a version of their own. Networks are known by address (RFC 5737, which documents use), as collectors do,
-and their numbers are of RFC 5398. Without an incident players have none of them, so the same seed has the same stories as ever.
+Players get a network, a device and a version of their own. Networks are known by address (RFC 5737, which documents use), as
+collectors do, and their numbers are of RFC 5398. Without an incident players have none of them, so the same seed has the same
+stories as ever.
 """
 
 from dataclasses import dataclass, replace

@@ -171,6 +171,13 @@ def watch_now(installation: Installation) -> None:
         "country,video_title=DE\x1fCup final": slice_of(viewers_now=410, rebuffering_now=50),
         "video_title=Cup final": slice_of(viewers_now=650, rebuffering_now=60),
         "video_title=Sintel": slice_of(viewers_now=150, rebuffering_now=16),
+        "asn=3320": slice_of(viewers_now=420, rebuffering_now=63),
+        "cdn,asn=fastly\x1f3320": slice_of(viewers_now=110, rebuffering_now=60),
+        "asn=3215": slice_of(viewers_now=380, rebuffering_now=13),
+        "device=phone": slice_of(viewers_now=480, rebuffering_now=48),
+        "device=tv": slice_of(viewers_now=320, rebuffering_now=28),
+        "player_version=2.4.0": slice_of(viewers_now=360, rebuffering_now=64),
+        "player_version=2.3.0": slice_of(viewers_now=440, rebuffering_now=12),
     }
     for step in range(-20, 1):
         figures = {

@@ -26,6 +26,13 @@ LOADED_BYTES: Final = """() => performance.getEntries()
     .filter((one) => one.entryType === "navigation" || one.name.includes("/static/"))
     .reduce((sum, one) => sum + one.encodedBodySize, 0)"""
 
+#: Of `watch_now`, by dimension: viewers and rebuffering of each value, those with the most viewers first.
+CARDS: Final = {
+    "asn": {"3320": ("420", "15.0%"), "3215": ("380", "3.42%")},
+    "device": {"phone": ("480", "10.0%"), "tv": ("320", "8.75%")},
+    "player_version": {"2.3.0": ("440", "2.73%"), "2.4.0": ("360", "17.8%")},
+}
+
 
 def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     watch_now(looked.installation)
@@ -33,6 +40,11 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     page = seen.page
     fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
     expect(fastly.locator("td").nth(1)).to_have_text("35.0%", timeout=SOON_MS)
+    for name, cards in CARDS.items():
+        rows = page.locator(f"#slice-{name} tbody tr")
+        expect(rows.locator("th")).to_have_text([re.compile(f"^\\s*{re.escape(value)}\\s*$") for value in cards])
+        for column, figures in enumerate(zip(*cards.values(), strict=True)):
+            expect(rows.locator(f"td:nth-of-type({column + 1})")).to_have_text(list(figures))
     suspect = page.locator(".suspects[data-metric=rebuffer_fraction] tbody tr").first
     expect(suspect).to_contain_text("CDN fastly", timeout=SOON_MS)
     expect(suspect).to_contain_text("Player version 2.4.0")
@@ -59,11 +71,13 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
 
     in_time(shows_the_cohort)
     # Of this moment what is counted of the filters is shown, and says what it is of.
-    expect(page.locator("#live-of")).to_contain_text("Live figures are of CDN is fastly.", timeout=SOON_MS)
+    expect(page.locator("#live-part option:checked")).to_have_text(
+        "CDN is fastly and Network (ASN) is 3320", timeout=SOON_MS
+    )
     left_out = page.locator("#live-of [role=status]")
     expect(left_out).to_contain_text("Player version is 2.4.0")
     expect(left_out).not_to_contain_text("CDN")
-    expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
+    expect(page.locator("#tile-viewers .value")).to_have_text("110", timeout=SOON_MS)
     cards = page.locator("section", has=page.locator("#slices"))
     expect(cards).to_contain_text("of CDN is fastly alone")
     expect(page.locator("#slice-country tbody td:nth-of-type(1)")).to_have_text(["120", "80"])
@@ -78,6 +92,13 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
     page.go_back()
     expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
+    # And so for the other dimensions.
+    for name, cards in CARDS.items():
+        value, (viewers, _) = next(iter(cards.items()))
+        page.locator(f"#slice-{name}").get_by_role("link", name=value, exact=True).click()
+        expect(page.locator("#tile-viewers .value")).to_have_text(viewers, timeout=SOON_MS)
+        page.go_back()
+        expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
 
 
 def test_viewers_within_three_filters_are_shown_by_any_two_of_them(seen: Seen, looked: Looked) -> None:
