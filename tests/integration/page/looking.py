@@ -69,10 +69,14 @@ _UNITS: Final = {"%": 0.01, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "Mbps": 1e
 
 
 def logged_in(browser: Browser, looked: Looked, email: str) -> BrowserContext:
+    return let_in(browser, looked.url, looked.installation.postgres.dsn, email)
+
+
+def let_in(browser: Browser, url: str, dsn: str, email: str) -> BrowserContext:
+    """A browser that a link from this database has logged in at a page."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id=ZONE)
     opened = context.new_page()
-    link = login_link(looked.installation.postgres.dsn, email)
-    opened.goto(f"{looked.url}login#{link}")
+    opened.goto(f"{url}login#{login_link(dsn, email)}")
     expect(opened.locator("#account")).to_contain_text(email, timeout=SOON_MS)
     opened.close()
     return context

@@ -40,10 +40,10 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     page = seen.page
     fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
     expect(fastly.locator("td").nth(1)).to_have_text("35.0%", timeout=SOON_MS)
-    for name, cards in CARDS.items():
+    for name, values in CARDS.items():
         rows = page.locator(f"#slice-{name} tbody tr")
-        expect(rows.locator("th")).to_have_text([re.compile(f"^\\s*{re.escape(value)}\\s*$") for value in cards])
-        for column, figures in enumerate(zip(*cards.values(), strict=True)):
+        expect(rows.locator("th")).to_have_text([re.compile(f"^\\s*{re.escape(value)}\\s*$") for value in values])
+        for column, figures in enumerate(zip(*values.values(), strict=True)):
             expect(rows.locator(f"td:nth-of-type({column + 1})")).to_have_text(list(figures))
     suspect = page.locator(".suspects[data-metric=rebuffer_fraction] tbody tr").first
     expect(suspect).to_contain_text("CDN fastly", timeout=SOON_MS)
@@ -93,8 +93,8 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     page.go_back()
     expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
     # And so for the other dimensions.
-    for name, cards in CARDS.items():
-        value, (viewers, _) = next(iter(cards.items()))
+    for name, values in CARDS.items():
+        value, (viewers, _) = next(iter(values.items()))
         page.locator(f"#slice-{name}").get_by_role("link", name=value, exact=True).click()
         expect(page.locator("#tile-viewers .value")).to_have_text(viewers, timeout=SOON_MS)
         page.go_back()
