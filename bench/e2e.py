@@ -28,7 +28,7 @@ import psycopg
 from confluent_kafka import Consumer
 
 from bench.report.results import Compared, Part, keep, table
-from deploy.demo import accounts
+from deploy.demo import accounts, customers
 from deploy.demo.comparing.compare import nearest_rank
 from deploy.demo.services import DemoServices
 from deploy.demo.shortened import FINISH_MS, TRIGGER_SECONDS
@@ -239,6 +239,7 @@ def _start(folder: Path, broker: Broker, postgres: Postgres, supervisor: Supervi
     postgres.start()
     assert postgres.child is not None
     supervisor.adopt(postgres.child, postgres.stop)
+    customers.make_table(postgres.dsn)
     broker.wait_ready()
     create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop"))
     services = DemoServices(folder, bootstrap=broker.bootstrap, postgres_dsn=postgres.dsn)

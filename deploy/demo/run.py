@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.demo import accounts, addresses
+from deploy.demo import accounts, addresses, customers
 from deploy.demo.applications.part import Part, Refused
 from deploy.demo.applications.playing import play_all
 from deploy.demo.comparing import asking
@@ -138,6 +138,7 @@ class Demo:
         self._postgres.start()
         assert self._postgres.child is not None
         self._supervisor.adopt(self._postgres.child, self._postgres.stop)
+        customers.make_table(self._postgres.dsn)
         self._display.step(f"Postgres runs (pid {self._postgres.child.pid})")
         self._broker.wait_ready()
         self._display.step(f"Kafka runs on {self._broker.bootstrap} (pid {self._broker.child.pid})")

@@ -125,6 +125,7 @@ class DemoServices:
                     "COLLECTOR_TRUSTED_PROXIES": f"{_HOST}/32",
                     "COLLECTOR_PLACES_FILES": str(self.places_file),
                     "COLLECTOR_ID": f"collector-{number}",
+                    "COLLECTOR_CUSTOMERS_DSN": self.postgres_dsn,
                 },
             )
             for number, admin_port in enumerate(self.collector_admin_ports)

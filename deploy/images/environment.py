@@ -12,7 +12,7 @@ from services.rim.http.credentials import Scope, entry
 #: Who asks lookups, and for what.
 CALLERS: Final[dict[str, tuple[Scope, ...]]] = {"DASHBOARD": ("lookups", "partitions"), "QUERY": ("lookups",)}
 #: Who logs in at Postgres; POSTGRES is its superuser.
-DATABASE_USERS: Final = ("POSTGRES", "FINALIZER", "SERVING", "QUERY", "DASHBOARD")
+DATABASE_USERS: Final = ("POSTGRES", "COLLECTOR", "FINALIZER", "SERVING", "QUERY", "DASHBOARD")
 
 
 def made() -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import yaml
 
+from deploy.demo import customers
 from deploy.demo.shortened import FINISH_MS, triggers
 from deploy.images import environment
 from deploy.images.third_party import COMPOSE_FILE
@@ -123,10 +124,15 @@ class Stack:
         self._overrides.write_text(json.dumps(self.overrides()), encoding="utf-8")
 
     def up(self, *services: str) -> None:
-        """Brings up these services and what they need (none: all), each when what it needs is healthy."""
+        """Brings up these services and what they need (none: all), each when what it needs is healthy.
+
+        The customers of simulated players are listed.
+        """
         self.prepare()
         self._containers.clear()
         self._compose("up", "--detach", *services, seconds=UP_SECONDS_MAX)
+        # Collectors have started after the table was made; they take the players' keys within 5 s.
+        customers.list_players(self.postgres_dsn)
 
     def down(self) -> None:
         """Stops everything and deletes its containers, volumes and networks."""

@@ -14,7 +14,7 @@ from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
 from services.rim.admin.http_thread import HttpThread
 
-#: The key of the document's lines; where no customers are listed any will do.
+#: The key of the document's lines.
 CUSTOMER: Final = "YOUR_KEY"
 #: What a visitor calls herself at last, and the text of the page then.
 NAME, GREETING = "Grace", "Hello Grace"

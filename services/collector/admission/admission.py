@@ -140,7 +140,7 @@ class Admission:
         seconds until more may be read.
         """
         terms: dict[str, Customer | KeyLimits] = {}
-        if len(rules.customers):
+        if not rules.customers.takes_any:
             terms[customer_id] = rules.customers.terms(customer_id)
         demand = Demand(dict.fromkeys(terms, Amount(recordings=1)), terms)
         self.take_rates(demand)
@@ -178,7 +178,7 @@ class Admission:
 
         A body without an accepted input is charged to the listed customer that it names.
         """
-        if not len(rules.customers):
+        if rules.customers.takes_any:
             return None
         size_bytes, cpu_ms = len(post.body), cpu_seconds * 1_000
         counts = Counter(one.customer_id for one in parsed.accepted)

@@ -17,6 +17,8 @@ from shared.metrics import COLLECTOR_CUSTOMERS_RELOADS
 log = structlog.get_logger(__name__)
 
 MIGRATIONS_DIR: Final = Path(__file__).parent / "migrations"
+#: No key is a customer: of a table that never had one.
+_NOBODY: Final = Customers({})
 CUSTOMERS_MAX: Final = 200_000
 KEYS_MAX: Final = 500_000
 #: A query that takes longer is abandoned; the next one follows.
@@ -41,13 +43,16 @@ class TableAway(ConnectionError):
 
 
 class CustomersTable:
-    """The customers of table `collector.customers`. Raises `CustomersWrong` or `TableAway` if it has no valid customers."""
+    """The customers of table `collector.customers`: nobody while it never had one.
+
+    Raises `CustomersWrong` or `TableAway` if it has no valid customers.
+    """
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._version: tuple[int, datetime | None] = (-1, None)
         self._problem = ""
-        self.customers: Customers = self._newer() or listed({})
+        self.customers: Customers = self._newer() or _NOBODY
         log.info("customers_loaded", table_version=self._version[0], keys=len(self.customers))
 
     def reload_when_changed(self) -> None:
@@ -93,7 +98,8 @@ class CustomersTable:
         except psycopg.Error as error:
             # The driver's texts name hosts and users, and may quote a password.
             raise TableAway(f"{type(error).__name__} ({error.sqlstate or 'no connection'})") from None
-        customers = _customers(rows, keys)
+        # Of a new installation nobody is a customer yet. A table that had some and is empty is probably a mistake.
+        customers = _customers(rows, keys) if rows or version[0] else _NOBODY
         self._version = version
         return customers
 

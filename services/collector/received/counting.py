@@ -69,7 +69,7 @@ class Tallies:
             customer_id = one.customer_id
             if customer_id is None and looks:
                 customer_id = _customer_in(text, rules)
-            if customer_id is None or (len(rules.customers) and not rules.customers.lists(customer_id)):
+            if customer_id is None or not (rules.customers.takes_any or rules.customers.lists(customer_id)):
                 continue
             named = release_in(text) if looks else ""
             if not named and looks:

@@ -146,6 +146,21 @@ def test_a_table_that_is_wrong_leaves_the_last_good_customers_in_force(
         CustomersTable(dsn)
 
 
+def test_of_a_table_that_never_had_a_customer_nobody_is_one_until_the_first_is_there(
+    dsn: str, connection: psycopg.Connection
+) -> None:
+    table = CustomersTable(dsn)
+    assert table.customers.find("acme") == "unknown_customer"
+    assert not table.customers.takes_any
+    connection.execute(INSERT)
+    table.reload_when_changed()
+    assert table.customers.lists("acme")
+    # That it has none any more is a mistake.
+    connection.execute("DELETE FROM collector.customers")
+    with pytest.raises(CustomersWrong, match="there are no customers"):
+        CustomersTable(dsn)
+
+
 def test_a_database_that_is_away_is_reported_by_kind_without_a_password() -> None:
     with pytest.raises(TableAway) as caught:
         CustomersTable("postgresql://user:hunter2@127.0.0.1:1/none")
@@ -354,4 +369,4 @@ async def test_keys_are_those_of_the_askers_customers(postgres: Postgres, dsn: s
     async with site(bare := postgres.create_database(f"bare_{uuid4().hex}")) as home:
         schema.migrate(bare)
         status, problem = await home.ask("GET", "/v1/keys?customer=acme", await home.owner())
-        assert (status, problem["title"]) == (503, "Customers are in no table")
+        assert (status, problem["title"]) == (503, "Write keys are not managed here")

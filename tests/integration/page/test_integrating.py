@@ -70,6 +70,23 @@ def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Loo
     expect(owner.locator("#arrived-keys")).to_contain_text(key)
 
 
+def test_where_keys_are_not_managed_it_says_what_players_use(seen: Seen) -> None:
+    problem = {"type": "urn:playhead:problem:customers", "status": 503, "title": "Write keys are not managed here"}
+    detail = "Players use the customer's id as their key."
+    seen.page.route(
+        "**/v1/keys?*",
+        lambda route: route.fulfill(
+            status=503, json=problem | {"detail": detail}, content_type="application/problem+json"
+        ),
+    )
+    seen.open("integration?customer=acme")
+    notice = seen.page.locator("#no-keys")
+    expect(notice).to_contain_text("Write keys are not managed here. Players use the customer's id", timeout=SOON_MS)
+    expect(notice).to_contain_text("The lines have the id acme.")
+    expect(seen.page.locator("main")).not_to_contain_text("No write key was made")
+    expect(seen.page.get_by_role("button", name="Make a key")).to_have_count(0)
+
+
 @pytest.mark.parametrize(
     ("ahead_min", "silent_s", "verdict"),
     [(5, 4, r"Beacons arrive\. The last one, playing by mux, came [4-9] s ago"), (-5, 90, "but none arrives now")],

@@ -124,7 +124,7 @@ def test_everything_waits_until_what_it_needs_is_healthy() -> None:
         if service_of(ALL[name]) not in WITHOUT_KAFKA:
             assert waits["topics"] == "service_completed_successfully"
             assert all(waits[broker] == "service_healthy" for broker in BROKERS)
-        wants_postgres = any("POSTGRES" in variable for variable in ALL[name]["environment"])
+        wants_postgres = any(variable.endswith("_DSN") for variable in ALL[name]["environment"])
         assert (waits.get("postgres") == "service_healthy") == wants_postgres, name
         assert (waits.get("database") == "service_completed_successfully") == wants_postgres, name
     for name in (*BROKERS, "postgres"):
@@ -161,13 +161,14 @@ def test_each_service_has_a_user_of_its_own_in_postgres() -> None:
     users = {}
     for name in working():
         for variable, value in environ_of(name).items():
-            if variable.endswith("_POSTGRES_DSN"):
+            if variable.endswith("_DSN"):
                 users[name] = conninfo_to_dict(value)["user"]
-                assert conninfo_to_dict(value)["password"] == SECRETS[f"{name.upper()}_PASSWORD"]
-    assert users == {name: name for name in ("finalizer", "serving", "query", "dashboard")}
+                assert conninfo_to_dict(value)["password"] == SECRETS[f"{service_of(ALL[name]).upper()}_PASSWORD"]
+    of_rows = {name: name for name in ("finalizer", "serving", "query", "dashboard")}
+    assert users == of_rows | {"collector-0": "collector", "collector-1": "collector"}
     made = DatabaseSettings.load(environ_of("database"))
     with_password = {user for user in USERS if getattr(made, f"{user}_password") is not None}
-    assert with_password == {*users, "grafana"}
+    assert with_password == {*users.values(), "grafana"}
     assert made.grafana_password is not None
     (serving,) = [one for one in grafana_sources() if one["uid"] == SERVING.uid]
     given = environ_of("grafana")["GRAFANA_POSTGRES_PASSWORD"]
@@ -176,6 +177,18 @@ def test_each_service_has_a_user_of_its_own_in_postgres() -> None:
     # The superuser is Postgres' own, and that of the command which makes the others.
     superuser = {name for name, one in ALL.items() if "${POSTGRES_PASSWORD:?}" in str(one.get("environment"))}
     assert superuser == {"postgres", "database"}
+
+
+def test_a_key_that_is_made_on_the_page_is_one_that_collectors_read() -> None:
+    written = conninfo_to_dict(environ_of("dashboard")["DASHBOARD_POSTGRES_DSN"])
+    made = conninfo_to_dict(environ_of("database")["DATABASE_DSN"])
+    for name in ("collector-0", "collector-1"):
+        given = settings(name)
+        assert isinstance(given, CollectorSettings)
+        assert given.customers_dsn is not None
+        read = conninfo_to_dict(given.customers_dsn.get_secret_value())
+        for part in ("host", "dbname"):
+            assert read[part] == written[part] == made[part]
 
 
 def test_every_container_has_a_limit_of_memory_and_of_processes() -> None:

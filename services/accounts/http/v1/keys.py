@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -171,6 +171,13 @@ class KeyOperations:
         return Done()
 
 
+#: Who plays videos reads it too.
+_NO_TABLE: Final = (
+    "Players use the customer's id as their key, or a key that was given out by whoever runs the installation."
+    " Who runs it may have keys managed here: docs/collector.md, Customers."
+)
+
+
 def _answering(handle: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
     """`handle`; where customers are in no table, the answer says so."""
 
@@ -179,8 +186,7 @@ def _answering(handle: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awa
         try:
             return await handle(call)
         except NotPublished:
-            detail = "Run python -m deploy.customers_table, and set COLLECTOR_CUSTOMERS_DSN."
-            raise Refused(Problem(503, "Customers are in no table", "customers", detail)) from None
+            raise Refused(Problem(503, "Write keys are not managed here", "customers", _NO_TABLE)) from None
 
     return answer
 

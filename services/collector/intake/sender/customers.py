@@ -145,8 +145,13 @@ class Customers:
         """Whether there are terms for this very customer."""
         return customer_id in self._terms
 
+    @property
+    def takes_any(self) -> bool:
+        """Whether every well-formed key is a customer."""
+        return self._by_key is None
+
     def __len__(self) -> int:
-        """How many keys are known; 0 where any will do."""
+        """How many keys are listed."""
         return len(self._by_key or ())
 
 

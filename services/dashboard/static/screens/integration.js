@@ -134,8 +134,9 @@ function Paste({ customer }) {
     ${text ? html`<pre class="code" id="snippet" tabindex="0"><code>${text}</code></pre>` : html`<p class="notice" id="no-collector" role="status">${typed} is no address of a collector: write a name or an IP address, and a port if it has one.</p>`}
     ${player.note && html`<p class="note" id="snippet-note">${player.note}</p>`}
     ${found.data && !keys.length && may("manage") && html`<p><${Act} title="Make a key" act=${make} done=${() => { version.value += 1; }} /></p>`}
+    ${found.problem && html`<p class="notice" id="no-keys" role="status">${found.problem.title}. ${found.problem.detail} The lines have the id <code>${customer}</code>.</p>`}
     ${made.value && html`<p class="note" role="status">The key <code>${made.value}</code> is made and stands in the lines. Collectors take it within 5 s.</p>`}
-    <p class="note">${keys.length ? "" : "No write key was made: the customer's own id is one where it is not switched off. "}Put the host of your videos in place of <code>media.example.com</code>, and your own element in place of <code>#my-player</code>. <${Link} to=${{ screen: "settings", more: { part: "environments", of: customer } }}>Write keys<//></p>
+    <p class="note">${found.data && !keys.length ? "No write key was made: the customer's own id is one where it is not switched off. " : ""}Put the host of your videos in place of <code>media.example.com</code>, and your own element in place of <code>#my-player</code>. <${Link} to=${{ screen: "settings", more: { part: "environments", of: customer } }}>Write keys<//></p>
     ${collector && html`<${OtherPrograms} at=${`${collector.scheme}://${collector.host}`} writeKey=${key} />`}
   </section>`;
 }

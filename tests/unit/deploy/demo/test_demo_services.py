@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from deploy.demo import addresses
+from deploy.demo import addresses, customers
 from deploy.demo.services import DemoServices
 from deploy.demo.shortened import FINISH_MS, shortened
+from deploy.demo.viewers import rrweb
 from deploy.demo.viewers.clients_doc import COLLECTOR_NAME, lines_to_paste, snippets
 from deploy.demo.viewers.crowd import Players
 from deploy.local.supervisor import Service
+from loadtest.story import story_of
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
@@ -18,6 +20,7 @@ from services.processor.applications.video_views.settings import VideoViewsSetti
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from services.serving.settings import ServingSettings
+from shared.schemas.span import DEFAULT_CUSTOMER
 from shared.settings import Settings
 
 
@@ -58,6 +61,17 @@ def test_every_service_listens_on_this_machine_alone(services: DemoServices) -> 
     for service in [*of_rows, *slots, *services.collectors(), *services.alerting()]:
         listeners = LISTENERS.get(service.name.partition("-")[0], ("PROCESSOR_LOOKUP_HOST", "PROCESSOR_ADMIN_HOST"))
         assert [service.env.get(name) for name in listeners] == ["127.0.0.1"] * len(listeners), service.name
+
+
+def test_a_key_that_is_made_on_the_page_is_one_that_collectors_read(services: DemoServices) -> None:
+    written = services.dashboard().env["DASHBOARD_POSTGRES_DSN"]
+    assert {service.env["COLLECTOR_CUSTOMERS_DSN"] for service in services.collectors()} == {written}
+
+
+def test_customers_of_the_players_and_of_the_documents_lines_are_listed() -> None:
+    heard = {player.customer_id for player in (story_of(7, number, 60).player for number in range(200))}
+    assert heard <= set(customers.LISTED)
+    assert {"acme", rrweb.CUSTOMER, DEFAULT_CUSTOMER} <= set(customers.LISTED)
 
 
 def test_no_two_processes_share_a_port_but_the_collectors_their_own(services: DemoServices) -> None:
