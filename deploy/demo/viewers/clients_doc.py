@@ -55,4 +55,4 @@ def snippets(collector_port: int) -> str:
         f"{title}:\n{textwrap.indent(aimed_at(lines_to_paste(client), host), '    ')}"
         for client, title in shown.items()
     ]
-    return "\n".join([*pastes, "Any key is a customer here; all players: docs/clients.md."])
+    return "\n".join([*pastes, "Other write keys are made on the page (Integration); all players: docs/clients.md."])
