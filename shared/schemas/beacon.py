@@ -10,6 +10,8 @@ SCHEMA_VERSION: Final = 1
 #: What a customer id may be. It holds no `:`, so `<customer>:<view id>` is unambiguous.
 CUSTOMER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 VIEW_ID_CHARS_MAX: Final = 64
+#: Sequence numbers are 0 to this: a beacon with another one is of no view.
+SEQ_MAX: Final = 1 << 31
 
 SourceName = Literal["mux", "cmcd", "epas", "native"]
 

@@ -99,10 +99,10 @@ class Page:
         """Of a list by number, that of the row after which the page begins; None for the first page. Raises `CursorWrong`."""
         return number_of(self.after) if self.after else None
 
-    def cut(self, rows: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], str | None]:
-        """The rows of the page, of those that were read; and the next page's cursor."""
+    def cut(self, rows: Sequence[T], key: Callable[[T], str], *, has_more: bool = False) -> tuple[list[T], str | None]:
+        """The rows of the page, of those that were read; and the next page's cursor. `has_more`: not all were read."""
         page = list(rows[: self._limit])
-        return page, cursor_of(self._name, key(page[-1])) if len(rows) > self._limit else None
+        return page, cursor_of(self._name, key(page[-1])) if page and (has_more or len(rows) > self._limit) else None
 
 
 def place_in(key: str) -> tuple[int, str]:

@@ -1,10 +1,10 @@
 """`/v1/views`, `/v1/views/{view_id}` and its beacons: single views, found by search or by id. Each look at one is noted."""
 
-import asyncio
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import structlog
@@ -23,13 +23,13 @@ from services.query.core.resources.one_view import (
     State,
     ViewDetail,
 )
-from services.query.core.resources.requests_of_view import BEACONS_READ_MAX, AskedRequests, RequestList
+from services.query.core.resources.requests_of_view import AskedRequests, RequestList
 from services.query.core.resources.search import AskedViews, ViewList
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
 from services.query.rim.processor import FoundView, ProcessorAway
-from services.query.rim.single import Place
+from services.query.rim.single import OfBeacons, Place, Wanted
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
@@ -38,6 +38,8 @@ from services.rim.http.problems import problem_response
 from shared.http.problems import Problem
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 CSV: Final = "text/csv"
 VIEW_CHARS_MAX: Final = 100
@@ -72,9 +74,7 @@ class Single(Protocol):
 
     async def hot(self, place: Place) -> dict[str, Any] | None: ...
     async def landed(self, place: Place) -> dict[str, Any] | None: ...
-    async def beacons(
-        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
-    ) -> list[dict[str, Any]]: ...
+    async def beacons(self, wanted: Wanted, make: OfBeacons[T]) -> T: ...
     async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None: ...
 
 
@@ -138,22 +138,21 @@ class ViewRoutes:
             row = await self._looked_at(request, place, "looked_at_beacons")
             if isinstance(row, web.Response):
                 return row
-            rows = await self._beacons(place, row, behind, page.rows_max)
-        return sent(one_view.beacon_list(place.view_id, rows, page))
+            wanted = _beacons_of(place, row, given.limit, one_view.BEACONS_BYTES_MAX, behind)
+            found = await self._single.beacons(wanted, partial(one_view.beacon_list, place.view_id, page))
+        return sent(found)
 
     async def requests(self, request: web.Request) -> web.Response:
         """The player's requests for media, of the first beacons behind a view."""
         given = parsed(AskedRequests, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
-        page, before = requests_of_view.page_of(place.view_id, given)
+        page, behind = requests_of_view.page_of(place.view_id, given)
         async with self._desk.turn(self._desk.caller(request), "requests"):
             row = await self._looked_at(request, place, "looked_at_requests")
             if isinstance(row, web.Response):
                 return row
-            rows = await self._beacons(place, row, None, BEACONS_READ_MAX + 1)
-            values = [bytes(one["value"] or b"") for one in rows]
-            # Thousands of beacons: other callers need not wait for them.
-            found = await asyncio.to_thread(requests_of_view.request_list, row, values, page, before)
+            wanted = _beacons_of(place, row, requests_of_view.BEACONS_READ_MAX, requests_of_view.BYTES_READ_MAX)
+            found = await self._single.beacons(wanted, partial(requests_of_view.request_list, row, page, behind))
         return sent(found)
 
     async def _looked_at(self, request: web.Request, place: Place, action: str) -> dict[str, Any] | web.Response:
@@ -164,13 +163,6 @@ class ViewRoutes:
             return problem_response(_away(away)) if away else _no_view()
         await self._audit.note(self._desk.actor(request), action, f"{place.customer_id}/{place.view_id}")
         return found[0]
-
-    async def _beacons(
-        self, place: Place, row: dict[str, Any], behind: tuple[int, int] | None, rows_max: int
-    ) -> list[dict[str, Any]]:
-        return await self._single.beacons(
-            place, row["first_append_ms"], row["last_append_ms"], after=behind, rows_max=rows_max
-        )
 
     async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
         """The newest row there is, its state, and where it was; `away` gets who did not answer. Raises `WarehouseNew`."""
@@ -215,6 +207,13 @@ class ViewRoutes:
             return None
         href = f"/replay?{urlencode({'customer': customer_id, 'session': session}, quote_via=quote)}"
         return Recording(session, *found, href)
+
+
+def _beacons_of(
+    place: Place, row: dict[str, Any], rows_max: int, bytes_max: int, after: tuple[int, int] | None = None
+) -> Wanted:
+    view_id = one_view.beacons_key(row)
+    return Wanted(place.customer_id, view_id, row["first_append_ms"], row["last_append_ms"], rows_max, bytes_max, after)
 
 
 def _no_view() -> web.Response:

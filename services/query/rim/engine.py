@@ -61,6 +61,10 @@ class Engine:
         """The rows of a statement over these tables. It stops when its caller does. Raises `TooLarge`."""
         return await self._run(lambda cursor: _rows(_executed(cursor, statement, tables), statement))
 
+    async def work(self, work: Callable[[], T]) -> T:
+        """What `work` returns, which counts as a question. A caller that goes away leaves when it is over."""
+        return await self._run(lambda _: work())
+
     async def ask_table(self, statement: Statement, tables: Mapping[str, pa.Table]) -> pa.Table:
         """The same as a table: for many rows."""
         return await self._run(lambda cursor: _arrow(cursor, statement, tables))

@@ -1,10 +1,11 @@
 """One view: its hot row in Postgres, its row in the warehouse, the beacons behind it, and its recording."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
@@ -19,6 +20,8 @@ from services.query.rim.warehouse import ViewsTable, WarehouseAway, path_of, rem
 from services.rim.database.pool import Postgres
 from shared.partitioning import view_key
 
+T = TypeVar("T")
+
 _HOT: Final = """
     SELECT document FROM serving.views
     WHERE customer_id = %(customer)s AND view_id = %(view)s AND NOT deleted AND (%(day)s::bigint IS NULL OR day = %(day)s)
@@ -27,6 +30,11 @@ _HOT: Final = """
 _DAY_MS: Final = 86_400_000
 #: A beacon is appended up to so long before or after what its view's row says.
 _SLACK_MS: Final = 3_600_000
+#: Beacons that are read at a time, at first and later: no more of them are in memory beyond the bytes that are asked for.
+_FIRST_STEP_ROWS: Final = 125
+_STEP_ROWS_MAX: Final = 1_000
+#: The place of a beacon in the order of their append.
+_APPENDED: Final = "(t.kafka_timestamp_ms, t.kafka_offset)"
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,35 @@ class Place:
     customer_id: str
     view_id: str
     day: int | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Beacons with the key of a view, appended from `first_ms` to `last_ms`, and how much of them is read.
+
+    The first one is read whatever its size.
+    """
+
+    customer_id: str
+    view_id: str
+    first_ms: int
+    last_ms: int
+    rows_max: int
+    bytes_max: int
+    #: Append time and offset of the beacon after which they begin; None: with the first.
+    after: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a table, and which of their rows are deleted."""
+
+    paths: list[str]
+    removed: pa.Table | None = None
+
+
+#: What is made of rows of beacons; and whether there are more.
+OfBeacons = Callable[[list[dict[str, Any]], bool], T]
 
 
 class SingleViews:
@@ -86,30 +123,53 @@ class SingleViews:
         rows = await self._engine.ask(statement, {} if removed is None else {"removed": removed})
         return msgspec.json.decode(rows[0]["row"], type=dict[str, Any]) if rows else None
 
-    async def beacons(
-        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
-    ) -> list[dict[str, Any]]:
-        """Its beacons as they were appended, in their order: place in the topic, append time, bytes. Raises as `landed`."""
-        # A later play of a session is named by its number; its beacons have the session's key.
-        session, _, number = place.view_id.rpartition(".")
-        names = [place.view_id, *([session] if session and number.isdigit() else [])]
-        behind, values = ("true", ()) if after is None else ("(t.kafka_timestamp_ms, t.kafka_offset) > (?, ?)", after)
-        first_ms, last_ms = first_ms - _SLACK_MS, last_ms + _SLACK_MS
-        return await self._read(
-            "bronze",
-            days=range(first_ms // _DAY_MS, last_ms // _DAY_MS + 1),
+    async def beacons(self, wanted: Wanted, make: OfBeacons[T]) -> T:
+        """What `make` makes of beacons in the order of their append: place in the topic, append time, bytes. Raises as `landed`."""
+        first_ms, last_ms = wanted.first_ms - _SLACK_MS, wanted.last_ms + _SLACK_MS
+        files = await asyncio.to_thread(self._files, "bronze", range(first_ms // _DAY_MS, last_ms // _DAY_MS + 1))
+        behind, after = ("true", ()) if wanted.after is None else (f"{_APPENDED} > (?, ?)", wanted.after)
+        key = view_key(wanted.customer_id, wanted.view_id)
+        # Their places first: to put beacons in order holds all of them in memory.
+        places = await self._rows(
+            files,
+            columns=("appended_ms", "offset"),
+            select="SELECT t.kafka_timestamp_ms, t.kafka_offset",
+            where=f"t.key = ? AND t.kafka_timestamp_ms BETWEEN ? AND ? AND {behind}",
+            parameters=[key, first_ms, last_ms, *after],
+            end=f"ORDER BY t.kafka_timestamp_ms, t.kafka_offset LIMIT {wanted.rows_max + 1:d}",
+        )
+        rows: list[dict[str, Any]] = []
+        bytes_left, step = wanted.bytes_max, _FIRST_STEP_ROWS
+        while bytes_left > 0 and (batch := places[len(rows) : min(len(rows) + step, wanted.rows_max)]):
+            found = await self._values(files, key, batch)
+            assert found
+            for row in found:
+                bytes_left -= len(row["value"] or b"")
+                if bytes_left < 0 and rows:
+                    break
+                rows.append(row)
+            step = min(2 * step, _STEP_ROWS_MAX)
+        return await self._engine.work(lambda: make(rows, len(rows) < len(places)))
+
+    async def _values(self, files: _Files, key: bytes, places: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The beacons of a key at these places, which follow each other."""
+        (from_ms, first), (until_ms, last) = ((one["appended_ms"], one["offset"]) for one in (places[0], places[-1]))
+        return await self._rows(
+            files,
             columns=("partition", "offset", "appended_ms", "value"),
             select="SELECT t.kafka_partition, t.kafka_offset, t.kafka_timestamp_ms, t.value",
-            where=f"t.key IN ({', '.join('?' * len(names))}) AND t.kafka_timestamp_ms BETWEEN ? AND ? AND {behind}",
-            parameters=[*(view_key(place.customer_id, name) for name in names), first_ms, last_ms, *values],
-            end=f"ORDER BY t.kafka_timestamp_ms, t.kafka_offset LIMIT {rows_max:d}",
+            where="t.key = ? AND t.kafka_timestamp_ms BETWEEN ? AND ?"
+            " AND NOT (t.kafka_timestamp_ms = ? AND t.kafka_offset < ?)"
+            " AND NOT (t.kafka_timestamp_ms = ? AND t.kafka_offset > ?)",
+            parameters=[key, from_ms, until_ms, from_ms, first, until_ms, last],
+            end=f"ORDER BY t.kafka_timestamp_ms, t.kafka_offset LIMIT {len(places):d}",
         )
 
     async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None:
         """How many payloads of a session are stored, and when the first and the last came; None without any. Raises as `landed`."""
-        rows = await self._read(
-            "recording_index",
-            days=None,
+        files = await asyncio.to_thread(self._files, "recording_index", None)
+        rows = await self._rows(
+            files,
             columns=("payloads", "first_ms", "last_ms"),
             select="SELECT count(DISTINCT t.sequence), min(t.at_ms), max(t.at_ms)",
             where="t.customer_id = ? AND t.session_id = ? AND t.state = 'stored'",
@@ -117,41 +177,39 @@ class SingleViews:
         )
         return (rows[0]["payloads"], rows[0]["first_ms"], rows[0]["last_ms"]) if rows and rows[0]["payloads"] else None
 
-    async def _read(
+    async def _rows(
         self,
-        table: str,
+        files: _Files,
         *,
-        days: range | None,
         columns: tuple[str, ...],
         select: str,
         where: str,
         parameters: list[Any],
         end: str = "",
     ) -> list[dict[str, Any]]:
-        """The rows of a table of these days that nobody has deleted; none where there is no such table."""
-        paths, removed = await asyncio.to_thread(self._files, table, days)
-        if not paths:
+        """The rows of these files that nobody has deleted."""
+        if not files.paths:
             return []
         options, marked = "union_by_name = true, hive_partitioning = false", ""
-        if removed is not None:
+        if files.removed is not None:
             options += ", filename = true, file_row_number = true"
             marked = " AND NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.path = t.filename AND r.number = t.file_row_number)"
         statement = Statement(
             f"{select} FROM read_parquet(?, {options}) AS t WHERE {where}{marked} {end}",
-            (paths, *parameters),
+            (files.paths, *parameters),
             columns,
         )
-        return await self._engine.ask(statement, {} if removed is None else {"removed": removed})
+        return await self._engine.ask(statement, {} if files.removed is None else {"removed": files.removed})
 
-    def _files(self, table: str, days: range | None) -> tuple[list[str], pa.Table | None]:
+    def _files(self, table: str, days: range | None) -> _Files:
         try:
             found = DeltaTable(self._warehouse / table)
             chosen = None if days is None else [("day", "in", [str(day) for day in days])]
             paths = [path_of(self._warehouse / table, path) for path in found.file_uris(file_pruning_predicate=chosen)]
             if not paths:
-                return [], None
-            return paths, removed_rows(found, partial(path_of, self._warehouse / table))
+                return _Files([])
+            return _Files(paths, removed_rows(found, partial(path_of, self._warehouse / table)))
         except TableNotFoundError:
-            return [], None
+            return _Files([])
         except (DeltaError, OSError) as error:
             raise WarehouseAway(type(error).__name__) from error

@@ -1,14 +1,16 @@
 """Who asks the query service in unit tests: the people and tokens that the dashboard's tests know; no Postgres."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.store.audit import Actor
 from services.query.http.app import Door
-from services.query.rim.single import Place
+from services.query.rim.single import OfBeacons, Place, Wanted
 from tests.unit.dashboard import door as dashboard
 from tests.unit.dashboard.door import Known
+
+T = TypeVar("T")
 
 
 class NotedLooks:
@@ -43,11 +45,9 @@ class Nowhere:
         """See `SingleViews`."""
         return None
 
-    async def beacons(
-        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
-    ) -> list[dict[str, Any]]:
+    async def beacons(self, wanted: Wanted, make: OfBeacons[T]) -> T:
         """See `SingleViews`."""
-        return []
+        return make([], False)
 
     async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None:
         """See `SingleViews`."""

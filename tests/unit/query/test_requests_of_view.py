@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.accounts.core.pages import Page
 from services.collector.intake.cmcd import cmcd as cmcd_intake
 from services.collector.intake.post import Rules
+from services.query.core.problems import Wrong
 from services.query.core.resources import requests_of_view
 from services.query.core.resources.requests_of_view import AskedRequests, MediaRequest, RequestList
 from shared import codec
-from shared.schemas.beacon import Beacon
+from shared.schemas.beacon import SEQ_MAX, Beacon
 from shared.schemas.view import NUMBER_MAX, View
 from tests.unit.collector.intake.bodies import FIXTURES, post
 from tests.unit.processor.applications.video_views import captured
@@ -30,11 +32,13 @@ HOSTILE: Final[tuple[Any, ...]] = (
 
 
 def listed(row: View, beacons: Sequence[Beacon], limit: int = 1_000, cursor: str = "") -> RequestList:
-    asked = AskedRequests(customer=row.customer_id, limit=limit, cursor=cursor)
-    page, before = requests_of_view.page_of(row.view_id, asked)
-    return requests_of_view.request_list(
-        msgspec.to_builtins(row), [codec.BEACON.encode(one) for one in beacons], page, before
-    )
+    return of_values(msgspec.to_builtins(row), [codec.BEACON.encode(one) for one in beacons], limit, cursor)
+
+
+def of_values(row: dict[str, Any], values: Sequence[bytes], limit: int = 1_000, cursor: str = "") -> RequestList:
+    asked = AskedRequests(customer=row["customer_id"], limit=limit, cursor=cursor)
+    page, behind = requests_of_view.page_of(row["view_id"], asked)
+    return requests_of_view.request_list(row, page, behind, [{"value": one} for one in values], False)
 
 
 def rows_of(beacons: Sequence[Beacon]) -> list[View]:
@@ -155,16 +159,41 @@ values = st.sampled_from(HOSTILE) | st.integers(-10, T0 + 900)
 
 
 @st.composite
+def copied(draw: st.DrawFn, beacons: list[Beacon]) -> list[Beacon]:
+    """They and some of them again, of other content too."""
+    copies = draw(st.lists(st.sampled_from(beacons), max_size=4))
+    others = draw(st.lists(st.sampled_from(beacons), max_size=2))
+    delay_ms = st.integers(-300, 3_000)
+    changed = [
+        *(msgspec.structs.replace(one, recv_time_ms=one.recv_time_ms + draw(delay_ms)) for one in copies),
+        *(
+            msgspec.structs.replace(one, attrs=one.attrs | {"rc": 500, "request_bytes_loaded": 7})
+            for one in others
+            if one.event == "request"
+        ),
+    ]
+    return [*beacons, *changed]
+
+
+def offset(beacon: Beacon, by_ms: int) -> Beacon:
+    """The beacon of a request that took so much longer to the collector."""
+    offset_ms = (beacon.clock_offset_ms or 0) + by_ms
+    return msgspec.structs.replace(beacon, clock_offset_ms=offset_ms, recv_time_ms=beacon.recv_time_ms + by_ms)
+
+
+@st.composite
 def mux_views(draw: st.DrawFn) -> list[Beacon]:
     """Views whose requests name some of their figures, or send anything in their place."""
     names = ("request_start", "request_response_start", "request_response_end", "request_bytes_loaded")
     said = draw(st.lists(st.dictionaries(st.sampled_from(names), values), max_size=6))
     events = [draw(st.sampled_from(("requestcompleted", "requestfailed", "requestcanceled", "else"))) for _ in said]
+    first = draw(st.sampled_from((11, 11, SEQ_MAX - 2)))
     requests = [
-        msgspec.structs.replace(mux(11 + number, "request", 14_000 + number, **attrs), source_event=event)
+        msgspec.structs.replace(mux(first + number, "request", 14_000 + number, **attrs), source_event=event)
         for number, (attrs, event) in enumerate(zip(said, events, strict=True))
     ]
-    return draw(st.permutations([*watch(), *requests]))
+    delays = st.integers(0, 900)
+    return draw(st.permutations(draw(copied([offset(one, draw(delays)) for one in [*watch(), *requests]]))))
 
 
 @st.composite
@@ -172,7 +201,9 @@ def cmcd_views(draw: st.DrawFn) -> list[Beacon]:
     said = draw(st.lists(st.dictionaries(st.sampled_from(("rc", "ttfb", "ttlb", "url", "ot")), values), max_size=6))
     requests = [cmcd(2 + number, "request", 100 * number, e="rr", **attrs) for number, attrs in enumerate(said)]
     end = cmcd(2 + len(said), "viewend", 60_000, e="ps", sta="q")
-    return [cmcd(0, "viewstart", 0, e="ps", sta="s"), cmcd(1, "playing", 10, e="ps", sta="p"), *requests, end]
+    beacons = [cmcd(0, "viewstart", 0, e="ps", sta="s"), cmcd(1, "playing", 10, e="ps", sta="p"), *requests, end]
+    delays = st.integers(0, 900)
+    return draw(copied([offset(one, draw(delays)) for one in beacons]))
 
 
 @given(mux_views() | cmcd_views())
@@ -185,6 +216,55 @@ def test_the_requests_of_any_view_are_those_that_its_row_counts(beacons: list[Be
         return
     assert counted(found) == sums
     msgspec.json.decode(msgspec.json.encode(found), type=list[MediaRequest])
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> list[Beacon]:
+    """Two or three plays of a session, each by a network of its own."""
+    found = []
+    for play in range(draw(st.integers(2, 3))):
+        at_ms, delay_ms = 30_000 * play, draw(st.sampled_from((30, 700, 9_000)))
+        times = sorted(draw(st.lists(st.integers(600, 8_900), max_size=4, unique=True)))
+        beacons = [
+            cmcd(0, "viewstart", at_ms, e="ps", sta="s"),
+            cmcd(1, "playing", at_ms + 500, e="ps", sta="p"),
+            *(cmcd(2 + at, "request", at_ms + ms, e="rr", rc=200, ttlb=20) for at, ms in enumerate(times)),
+            cmcd(2 + len(times), "viewend", at_ms + 9_000, e="ps", sta="q"),
+        ]
+        found += [offset(one, delay_ms + draw(st.integers(0, 20))) for one in beacons]
+    return found
+
+
+@given(sessions())
+def test_the_requests_of_each_play_are_placed_by_its_own_clock_offset(beacons: list[Beacon]) -> None:
+    for row in rows_of(beacons):
+        found = listed(row, beacons).requests
+        play = (row.view_epoch or 1) - 1
+        own = [one for one in beacons if one.client_time_ms - T0 - 30_000 * play in range(10_000)]
+        assert counted(found)["req_count"] == (row.req_count or 0)
+        assert [one.at_ms for one in found] == [
+            one.client_time_ms - T0 - 30_000 * play for one in own if one.event == "request"
+        ]
+
+
+@pytest.mark.parametrize("delays_ms", [(30, 700), (30, 9_000), (9_000, 30), (700, 30)])
+def test_a_play_whose_first_beacon_is_gone_is_placed_by_those_that_came_while_it_lasted(
+    delays_ms: tuple[int, int],
+) -> None:
+    beacons = [
+        offset(one, delay_ms)
+        for play, delay_ms in enumerate(delays_ms)
+        for one in (
+            cmcd(0, "viewstart", 30_000 * play, e="ps", sta="s"),
+            cmcd(1, "playing", 30_000 * play + 500, e="ps", sta="p"),
+            cmcd(2, "request", 30_000 * play + 600, e="rr", rc=200),
+            cmcd(3, "heartbeat", 30_000 * play + 14_000, e="t", sta="p"),
+            cmcd(4, "viewend", 30_000 * play + 15_000, e="ps", sta="q"),
+        )
+    ]
+    _, second = rows_of(beacons)
+    kept = [one for one in beacons if not (one.event in ("viewstart", "viewend") and one.client_time_ms > T0 + 15_000)]
+    assert [one.at_ms for one in listed(second, kept).requests] == [600]
 
 
 def test_each_play_of_a_session_has_its_own_requests() -> None:
@@ -214,7 +294,7 @@ def test_each_play_of_a_session_has_its_own_requests() -> None:
     ("url", "host", "file"),
     [
         ("https://user:secret@cdn.example:8443/a/secret/seg-1.ts?token=secret#secret", "cdn.example", "seg-1.ts"),
-        ("https://cdn.example/hdnts=exp=1~hmac=secret/seg-1.ts;sig=secret", "cdn.example", "seg-1.ts"),
+        ("https://cdn.example/hdnts=exp=1~hmac=secret/seg-1.ts;sig=secret", "cdn.example", None),
         ("https://cdn.example/seg-1.ts/token=secret", "cdn.example", None),
         ("https://cdn.example/seg-1.ts/token%3Dsecret", "cdn.example", None),
         (f"https://cdn.example/{'secret' * 20}", "cdn.example", None),
@@ -267,7 +347,7 @@ def test_what_a_mux_client_does_not_repeat_is_as_before() -> None:
     ] * 2
 
 
-def test_pages_have_each_request_once_and_say_when_there_are_more_beacons() -> None:
+def test_pages_have_each_request_once() -> None:
     requests = [mux(11 + number, "request", 14_000 + number, request_start=T0 + number) for number in range(25)]
     beacons = [*watch(), *requests]
     (row,) = rows_of(beacons)
@@ -277,20 +357,136 @@ def test_pages_have_each_request_once_and_say_when_there_are_more_beacons() -> N
     assert [len(page.requests) for page in pages] == [10, 10, 5]
     assert [one for page in pages for one in page.requests] == listed(row, beacons).requests
     assert {page.requests_n for page in pages} == {25}
-    many = [*requests, *[watch()[0]] * requests_of_view.BEACONS_READ_MAX]
-    found = listed(row, many)
-    assert (found.beacons_n, found.is_cut) == (requests_of_view.BEACONS_READ_MAX, True)
 
 
 def test_beacons_of_another_client_bytes_and_clients_that_report_none_are_no_requests() -> None:
     beacons = [*watch(), cmcd(4, "request", 100, view_id="v1", rc=200), mux(11, "request", 14_000)]
     (row,) = rows_of(watch())
-    asked = AskedRequests(customer="acme")
-    page, before = requests_of_view.page_of("v1", asked)
     values = [codec.BEACON.encode(one) for one in beacons]
     bad = [b"", b"\xff", b"[" * 5_000, b'{"event":"request"}', values[-1].replace(b'"seq":11', b'"seq":0')]
-    found = requests_of_view.request_list(msgspec.to_builtins(row), [*bad, *values], page, before)
+    found = of_values(msgspec.to_builtins(row), [*bad, *values])
     assert (found.requests_n, found.beacons_n) == (1, len(bad) + len(values))
     for source in ("epas", "unheard of"):
         other = msgspec.to_builtins(row) | {"source": source}
-        assert requests_of_view.request_list(other, values, page, before).requests == []
+        assert of_values(other, values).requests == []
+
+
+@pytest.mark.parametrize("source", ["mux", "native"])
+def test_a_view_has_no_requests_of_another_whose_id_begins_as_its_own(source: Any) -> None:
+    request = mux(11, "request", 14_000, view_id="1790.5")
+    row = {"customer_id": "acme", "view_id": "1790.5", "source": source, "view_start_ms": T0, "view_end_ms": T0 + 9_000}
+    values = [
+        codec.BEACON.encode(msgspec.structs.replace(request, view_id=one, source=source, seq=20 + number))
+        for number, one in enumerate(("1790.5", "1790", "1790.5.2"))
+    ]
+    assert of_values(row, values).requests_n == 1
+    assert of_values(row | {"view_epoch": 2}, values).requests_n == 1
+
+
+def test_numbers_that_the_fold_refuses_are_no_requests_and_the_copy_that_came_first_counts() -> None:
+    beacons = [
+        *watch(),
+        mux(11, "heartbeat", 13_950),
+        mux(11, "request", 14_000),
+        mux(12, "request", 14_100, request_type="first"),
+        # Received first, yet appended later, as by another collector.
+        msgspec.structs.replace(mux(12, "request", 14_100, request_type="second"), recv_time_ms=T0),
+        mux(SEQ_MAX, "request", 14_200),
+        mux(SEQ_MAX + 1, "request", 14_300),
+    ]
+    (row,) = rows_of(beacons)
+    found = listed(row, beacons).requests
+    # mux-embed does not repeat what is as before.
+    assert [one.kind for one in found] == ["first", "first"]
+    assert counted(found) == of_row(row)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("video", "video"), ("k" * 150, "k" * 100), ("a\u202eb", None), ("a\nb", None), ("https://x/?s", None), (5, None)],
+)
+def test_a_kind_is_a_short_name(value: Any, kind: str | None) -> None:
+    (row,) = rows_of(watch())
+    assert [one.kind for one in listed(row, [mux(11, "request", 14_000, request_type=value)]).requests] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [(404, "404"), ("e-5.x 1", "e-5.x 1"), (True, None), ("", None), ("٤", None), ("x" * 51, None), (None, None)],
+)
+def test_a_code_is_a_short_word(value: Any, code: str | None) -> None:
+    (row,) = rows_of(watch())
+    beacon = msgspec.structs.replace(mux(11, "request", 14_000, request_error_code=value), source_event="requestfailed")
+    assert [one.code for one in listed(row, [beacon]).requests] == [code]
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "file"),
+    [
+        # What a page could be broken or misled by.
+        (f"https://{'h' * 10_000}/1.ts", None, "1.ts"),
+        ("https://c\u202edn.example/1.ts", None, "1.ts"),
+        ("https://cdn.example/\u202est.1", "cdn.example", None),
+        ("https://cdn.example/séction.ts", "cdn.example", None),
+        # What may be secret.
+        ("https://user:sec/ret@cdn.example/1.ts", None, None),
+        ("https://user:sec?ret@cdn.example/1.ts", None, None),
+        ("https://user:sec#ret@cdn.example/1.ts", None, None),
+        ("https://secret/x@cdn.example/1.ts", None, None),
+        ("https://cdn.example\\@secret/1.ts", None, None),
+        ("https:\\\\cdn.example\\secret\\1.ts", None, None),
+        *((f"https://cdn.example/se{mark}cret.ts", "cdn.example", None) for mark in "%&,*:=;!$'()|"),
+        ("https://cdn.example/0123456789abcdef0123456789abcdef", "cdn.example", None),
+        (
+            "https://cdn.example/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dozjgNryP4J3jVmNHl0w5N_XgL",
+            "cdn.example",
+            None,
+        ),
+        ("https://cdn.example/eyJhbGciOiJI.eyJzdWIiOiIxIn0", "cdn.example", None),
+        ("https://cdn.example/12.345", "cdn.example", None),
+        # What is a name.
+        ("https://cdn.example/Manifest?x", "cdn.example", "Manifest"),
+        ("https://cdn.example/seg_1-2~3+4.m4s", "cdn.example", "seg_1-2~3+4.m4s"),
+        ("https://cdn.example/a/1.3gp", "cdn.example", "1.3gp"),
+        ("https://[2001:db8::1]:443/live.m3u8", "2001:db8::1", "live.m3u8"),
+    ],
+)
+def test_host_and_file_are_short_names(url: str, host: str | None, file: str | None) -> None:
+    (row,) = rows_of(watch())
+    (one,) = listed(row, [mux(11, "request", 14_000, request_url=url)]).requests
+    assert (one.host, one.file) == (host, file)
+
+
+def test_a_request_that_comes_between_two_pages_moves_none_to_another_page() -> None:
+    beacons = [*watch(), *(mux(20 + at, "request", 14_000 + at, request_start=T0 + 100 * at) for at in range(9))]
+    (row,) = rows_of(beacons)
+    first = listed(row, beacons, limit=4)
+    assert first.next is not None
+    more = [*beacons, mux(12, "request", 14_000, request_start=T0 + 150)]
+    second = listed(row, more, limit=9, cursor=first.next)
+    assert [*first.requests, *second.requests] == listed(row, beacons).requests
+    assert (second.requests_n, second.next) == (10, None)
+
+
+def test_pages_of_requests_without_numbers_have_each_once() -> None:
+    begin = msgspec.structs.replace(mux(1, "viewstart", 0), source="native", seq=None)
+    requests = [
+        msgspec.structs.replace(begin, event="request", attrs={"request_bytes": number}) for number in range(20)
+    ]
+    (row,) = rows_of([begin, *requests])
+    pages = [listed(row, requests, limit=3)]
+    while pages[-1].next is not None:
+        pages.append(listed(row, requests, limit=3, cursor=pages[-1].next))
+    assert sorted(one.size_bytes or 0 for page in pages for one in page.requests) == list(range(20))
+
+
+@pytest.mark.parametrize("key", ["5", "x 1 ", "1 2 g", "1 2 ", f"{'9' * 30} 1 ", "1 2 3 4", "- 1 "])
+def test_a_cursor_is_refused_unless_it_is_one(key: str) -> None:
+    asked = AskedRequests(customer="acme")
+    page = Page("requests v1", asked)
+    cursor = page.cut([key] * 1_001, str)[1] or ""
+    if key == "1 2 ":
+        assert requests_of_view.page_of("v1", msgspec.structs.replace(asked, cursor=cursor))[1] == (1, 2, "")
+        return
+    with pytest.raises(Wrong):
+        requests_of_view.page_of("v1", msgspec.structs.replace(asked, cursor=cursor))

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
@@ -15,7 +15,7 @@ from services.query.core.sql.statements import Statement
 from services.query.http.app import Sources, make_app
 from services.query.http.views import as_csv
 from services.query.rim.processor import FoundView, ProcessorAway
-from services.query.rim.single import Place
+from services.query.rim.single import OfBeacons, Place, Wanted
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import PostgresAway
 from shared import codec
@@ -25,6 +25,8 @@ from tests.unit.processor.applications.video_views.beacons import mux
 from tests.unit.query.door import NotedLooks, Nowhere, door
 from tests.unit.query.reading import ABOUT
 from tests.unit.query.test_app import NOW_MS, FakeAnswers, headers_of
+
+T = TypeVar("T")
 
 ROW = {
     "customer_id": "globex",
@@ -49,6 +51,8 @@ class Places(Nowhere):
         self.landed_row: dict[str, Any] | Exception | None = None
         self.open: FoundView | Exception | None = None
         self.asked: list[Place] = []
+        self.wanted: list[Wanted] = []
+        self.rows_max = 100_000
 
     async def view(self, customer_id: str, view_id: str) -> FoundView | None:
         return _given(self.open)  # type: ignore[no-any-return]
@@ -60,9 +64,8 @@ class Places(Nowhere):
     async def landed(self, place: Place) -> dict[str, Any] | None:
         return _given(self.landed_row)  # type: ignore[no-any-return]
 
-    async def beacons(
-        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
-    ) -> list[dict[str, Any]]:
+    async def beacons(self, wanted: Wanted, make: OfBeacons[T]) -> T:
+        self.wanted.append(wanted)
         rows = [
             {"partition": 0, "offset": number, "appended_ms": 10, "value": b'{"event":"play"}' if number else b"\xff"}
             for number in range(5)
@@ -77,7 +80,9 @@ class Places(Nowhere):
             }
             for number, name in outcomes
         ]
-        return [row for row in rows if after is None or (10, row["offset"]) > after][:rows_max]
+        found = [row for row in rows if wanted.after is None or (10, row["offset"]) > wanted.after]
+        rows_max = min(wanted.rows_max, self.rows_max)
+        return make(found[:rows_max], len(found) > rows_max)
 
     async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None:
         return 3, 1_000, 2_000
@@ -85,7 +90,7 @@ class Places(Nowhere):
 
 def _request(number: int, outcome: str) -> Beacon:
     return msgspec.structs.replace(
-        mux(number, "request", 0),
+        mux(number, "request", 0, view_id="v/1"),
         source_event=outcome,
         client_time_ms=900 + 100 * number,
         clock_offset_ms=0,
@@ -276,6 +281,12 @@ async def test_beacons_come_in_pages_and_bytes_that_are_no_json_as_they_are() ->
             status, problem = await get(client, other)
             assert (status, problem["errors"][0]["parameter"]) == (400, "cursor"), other
         assert {action for _, action, _ in audit.noted} == {"looked_at_beacons"}
+        assert places.wanted[0] == Wanted("globex", "v/1", 1_000, 90_000, 2, 8_000_000)
+        # A page of large beacons ends before it has all that were asked for.
+        places.rows_max = 1
+        short = (await get(client, path))[1]
+        assert [one["offset"] for one in short["beacons"]] == [0]
+        assert [one["offset"] for one in (await get(client, f"{path}&cursor={short['next']}"))[1]["beacons"]] == [1]
 
 
 async def test_requests_come_in_pages_and_each_look_is_noted() -> None:
@@ -293,6 +304,11 @@ async def test_requests_come_in_pages_and_each_look_is_noted() -> None:
         for other in ("limit=0", "limit=1001", "event=request"):
             assert (await get(client, f"{path}&{other}"))[0] == 400, other
         assert set(audit.noted) == {("a token", "looked_at_requests", "globex/v/1")}
+        # As many beacons as the document says (docs/query.md), of this view alone, from the first one on for each page.
+        assert set(places.wanted) == {Wanted("globex", "v/1", 1_000, 90_000, 10_000, 32_000_000)}
+        places.row = ROW | {"source": "cmcd", "view_id": "v/1.2", "view_epoch": 2}
+        await get(client, path)
+        assert places.wanted[-1].view_id == "v/1"
         places.row = None
         assert (await get(client, path))[0] == 404
         places.row = PostgresAway("test")

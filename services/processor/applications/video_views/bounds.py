@@ -36,8 +36,6 @@ STEP_MS_MAX: Final = 86_400_000
 HEARTBEAT_INTERVALS_MAX: Final = 15
 #: 10 Gbps.
 BITRATE_BPS_MAX: Final = 10_000_000_000
-#: Sequence numbers are 0 to this.
-SEQ_MAX: Final = 1 << 31
 
 #: Steps that may wait for a gap to close, and their bytes packed. Beyond either the gap is given up: a beacon that then
 #: comes of it is late.

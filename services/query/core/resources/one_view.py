@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
@@ -10,10 +10,14 @@ from services.accounts.core.pages import MEANT, CursorWrong, Page, number_of, ti
 from services.query.core.dimensions import CUSTOM, DIMENSIONS, value_of
 from services.query.core.fields import SINGLE
 from services.query.core.problems import wrong
+from shared.codec import NO_JSON
 from shared.schemas.recording import SESSION_ID
 from shared.schemas.view import View
+from shared.sources import SOURCES
 
 BEACONS_MAX: Final = 500
+#: Bytes of the beacons of a page.
+BEACONS_BYTES_MAX: Final = 8_000_000
 #: What of a row is answered apart from it.
 _APART: Final = frozenset({"events", "custom", "deleted", "hour"})
 #: What a view has by its end: while it is open, a row says what would hold if it ended now.
@@ -146,19 +150,29 @@ def page_of(view_id: str, asked: AskedBeacons) -> tuple[Page, tuple[int, int] | 
         raise wrong("cursor", MEANT) from None
 
 
-def beacon_list(view_id: str, rows: Sequence[Row], page: Page) -> BeaconList:
-    """A page, of the rows that were read for it."""
-    listed, following = page.cut(rows, lambda row: timed_key(row["appended_ms"], str(row["offset"])))
+def beacons_key(row: Row) -> str:
+    """The view id that the beacons behind a row have: of a later play of a session that of the session."""
+    source = SOURCES.get(row.get("source") or "")
+    if source is not None and source.has_plays and (row.get("view_epoch") or 1) > 1:
+        return str(row["view_id"]).rpartition(".")[0]
+    return str(row["view_id"])
+
+
+def beacon_list(view_id: str, page: Page, rows: Sequence[Row], is_cut: bool) -> BeaconList:
+    """A page of the rows that were read for it; `is_cut`: there are more."""
+    listed, following = page.cut(rows, lambda row: timed_key(row["appended_ms"], str(row["offset"])), has_more=is_cut)
     return BeaconList(view_id, [_beacon(row) for row in listed], following)
 
 
 def _beacon(row: Row) -> BeaconOfView:
     value = bytes(row["value"] or b"")
     try:
-        found = msgspec.json.decode(value, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        msgspec.json.decode(value, type=dict[str, Any])
+    except NO_JSON:
         encoded = base64.b64encode(value).decode()
         return BeaconOfView(row["partition"], row["offset"], row["appended_ms"], None, encoded)
+    # As it is: what JSON holds may take twenty times its bytes.
+    found = cast(dict[str, Any], msgspec.Raw(value))
     return BeaconOfView(row["partition"], row["offset"], row["appended_ms"], found)
 
 

@@ -25,12 +25,11 @@ from services.processor.applications.video_views.bounds import (
     CHARS_MAX,
     CUSTOM_VALUES_MAX,
     NAME_CHARS_MAX,
-    SEQ_MAX,
     TEXT_CHARS_MAX,
 )
 from shared.client_values import measured, scalar, whole
 from shared.requests.reading import of_native
-from shared.schemas.beacon import Beacon
+from shared.schemas.beacon import SEQ_MAX, Beacon
 
 _STATES: Final = {
     "viewstart": step.STARTING,

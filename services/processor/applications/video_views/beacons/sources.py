@@ -9,9 +9,8 @@ from services.processor.applications.video_views.beacons.cmcd import cmcd_step
 from services.processor.applications.video_views.beacons.mux import mux_step
 from services.processor.applications.video_views.beacons.native_epas import epas_step, native_step
 from services.processor.applications.video_views.beacons.step import DERIVED, NOT_SIGNED, SIGNED, Step
-from services.processor.applications.video_views.bounds import SEQ_MAX
 from shared.codec import Undecodable
-from shared.schemas.beacon import Beacon
+from shared.schemas.beacon import SEQ_MAX, Beacon
 from shared.sources import SOURCES
 
 #: How a beacon with a number becomes a step, and the first number of a view.
