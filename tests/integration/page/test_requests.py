@@ -1,6 +1,7 @@
 """The player's requests on the timeline of a view, in a real browser, of captured beacons."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -28,6 +29,8 @@ def read(seen: Seen, view_id: str) -> None:
     assert not any(path.endswith(f"/{view_id}/requests") for path in seen.asked)
     button.click()
     expect(seen.page.locator("#requests-read")).to_be_visible(timeout=SOON_MS)
+    # The button is gone: who goes on by the keyboard is at what it was for.
+    expect(seen.page.locator("#view-requests summary")).to_be_focused()
 
 
 def took_text(ms: int) -> str:
@@ -126,10 +129,35 @@ def test_more_requests_come_by_a_button(seen: Seen, looked: Looked) -> None:
     expect(seen.page.locator("#requests-read")).to_contain_text(
         f"Shown are the first {size} of {row.req_count} requests"
     )
+    expect(seen.page.locator("#view-requests summary")).to_contain_text(
+        f"Requests: the first {size} of {row.req_count} requests,"
+    )
+    expect(seen.page.locator("#view-life .lane", has_text="Requests").locator("svg")).to_have_attribute(
+        "aria-label", re.compile(f"^the first {size} of {row.req_count} requests,")
+    )
     seen.page.locator("#more-requests").click()
     expect(listed).to_have_count(2 * size, timeout=SOON_MS)
     assert len(set(seen.page.locator("#view-life g title").all_text_contents())) == 2 * size
     assert any(one.path.endswith("/requests") for one in OPERATIONS)
+
+
+def test_what_is_wrong_is_said_in_full(seen: Seen) -> None:
+    problem = '{"title": "The question needs too much memory", "detail": "Ask for fewer groups.", "status": 422}'
+    seen.page.route(
+        "**/requests?*", lambda route: route.fulfill(status=422, body=problem, content_type="application/problem+json")
+    )
+    seen.open("view?customer=acme&view=captured-mux")
+    seen.page.locator("#read-requests").click(timeout=SOON_MS)
+    expect(seen.page.locator("#requests-problem")).to_have_text(
+        "The question needs too much memory. Ask for fewer groups.", timeout=SOON_MS
+    )
+
+
+def test_how_old_a_view_is_follows_from_the_servers_clock(seen: Seen) -> None:
+    # Of a viewer whose clock is two months behind the view would be too new for its beacons to be gone.
+    seen.page.clock.set_system_time(time.time() - 60 * 86_400)
+    read(seen, NOT_KEPT)
+    expect(seen.page.locator("#requests-read")).to_contain_text("The beacons of this view are no longer kept")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

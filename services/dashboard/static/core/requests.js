@@ -42,7 +42,7 @@ export function requestText(one) {
  */
 export function barsOf(requests, span_ms) {
   const ends = Array.from({ length: TRACKS }, () => -Infinity);
-  const x = (/** @type {number} */ ms) => Math.min(1_000, Math.max(0, (1_000 * ms) / span_ms));
+  const x = (/** @type {number} */ ms) => Math.min(1_000, Math.max(0, (1_000 * ms) / Math.max(1, span_ms)));
   return requests.map((request) => {
     const { at_ms, ttfb_ms = 0, time_ms = 0 } = request;
     const from = Math.min(1_000 - WIDTH_MIN, x(at_ms));
@@ -54,12 +54,13 @@ export function barsOf(requests, span_ms) {
   });
 }
 
-/** How many there are, and the slowest first byte of those that were completed. @param {MediaRequest[]} requests */
-export function totalText(requests) {
+/** How many of how many were read, and the slowest first byte of those that were completed. @param {Pick<Read, "requests" | "requests_n">} read */
+export function totalText({ requests, requests_n }) {
   const n = (/** @type {string} */ outcome) => requests.filter((one) => one.outcome === outcome).length;
   const slowest = Math.max(-1, ...requests.flatMap((one) => (one.outcome === "completed" && one.ttfb_ms !== undefined ? [one.ttfb_ms] : [])));
+  const n_all = requests_n === 1 ? "1 request" : `${countText(requests_n)} requests`;
   const parts = [
-    requests.length === 1 ? "1 request" : `${countText(requests.length)} requests`,
+    requests.length < requests_n ? `the first ${countText(requests.length)} of ${n_all}` : n_all,
     `${countText(n("failed"))} failed`,
     `${countText(n("canceled"))} canceled`,
     slowest >= 0 && `slowest first byte ${durationText(slowest)}`,

@@ -9,7 +9,7 @@ import { viewsAt } from "../core/incident_views.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { addressFor, Answered, now_ms, useFetched } from "../parts/data/asking.js";
+import { addressFor, Answered, newestNow_ms, now_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Act, Form } from "../parts/forms.js";
 import { RuleMeaning } from "../parts/glossary.js";
@@ -78,7 +78,7 @@ function Figures({ incident }) {
   const { event } = incident;
   const { tz } = place.value;
   const worst = event.slices[0];
-  const { parameters, value } = newestOf(incident, worst?.slice ?? {}, now_ms.value, Object.keys(dimensions.value));
+  const { parameters, value } = newestOf(incident, worst?.slice ?? {}, newestNow_ms(), Object.keys(dimensions.value));
   const found = useFetched(worst && !incident.closed_ms ? `incident now ${incident.id} ${parameters.dimension} ${value}` : null, () => historyAddress(parameters), 0, parameters.until_ms);
   if (!worst) return null;
   const newest = found.data && latestOf(found.data, event.metric, value);

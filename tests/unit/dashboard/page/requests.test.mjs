@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { barsOf, outcomeText, readText, requestText, totalText, TRACKS, whatText } from "../../../../services/dashboard/static/core/requests.js";
-import { sizeText } from "../../../../services/dashboard/static/core/words/format.js";
+import { durationText, sizeText } from "../../../../services/dashboard/static/core/words/format.js";
 
 const whole = { at_ms: 3_000, outcome: "completed", ttfb_ms: 40, time_ms: 190, size_bytes: 100_000, throughput_bps: 4_210_526, kind: "video", file: "1.ts", host: "cdn.example" };
 
@@ -14,7 +14,8 @@ test("a request says what it was, how it went and what it took, with units", () 
   assert.equal(requestText({ at_ms: 0, outcome: "completed", ttfb_ms: 0, time_ms: 0, size_bytes: 0 }), "completed, first byte after 0 ms, took 0 ms, 0 B, from 0 ms");
   assert.equal(outcomeText({ at_ms: 0, outcome: "failed", code: "404" }), "✕ failed (404)");
   assert.equal(whatText({ at_ms: 0, outcome: "failed" }), "");
-  assert.deepEqual([undefined, null, 999, 1_000, 999_949, 1e6, 2.5e9].map(sizeText), ["–", "–", "999 B", "1.0 kB", "999.9 kB", "1.00 MB", "2,500.00 MB"]);
+  assert.deepEqual([undefined, null, 999, 999.6, 1_000, 999_949, 999_960, 1e6, 2.5e9].map(sizeText), ["–", "–", "999 B", "1.0 kB", "1.0 kB", "999.9 kB", "1.00 MB", "1.00 MB", "2,500.00 MB"]);
+  assert.deepEqual([-20, -999.6, -5_000, -60_000, -600_000, -90_000_000].map(durationText), ["-20 ms", "-1.00 s", "-5.00 s", "-60.0 s", "-10.0 min", "-25.0 h"]);
 });
 
 test("requests at one time have tracks of their own, and none is drawn outside the view", () => {
@@ -29,11 +30,16 @@ test("requests at one time have tracks of their own, and none is drawn outside t
   // More at a time than there are tracks: they cover each other.
   assert.deepEqual(barsOf(Array.from({ length: 6 }, () => at(0, 9)), 10).map(({ track }) => track), [0, 1, 2, 3, 0, 0]);
   assert.deepEqual(barsOf([], 1), []);
+  // A view that began and ended at one moment.
+  assert.deepEqual(barsOf([at(0, 0), at(0, 5, 1)], 0).map(({ x, first_x, end_x }) => [x, first_x, end_x]), [[0, 0, 2], [0, 1_000, 1_000]]);
 });
 
 test("the slowest first byte is that of completed requests alone, as a view counts it", () => {
-  assert.equal(totalText([whole, { ...whole, ttfb_ms: 60 }, { at_ms: 0, outcome: "failed", ttfb_ms: 9_000 }, { at_ms: 0, outcome: "canceled" }]), "4 requests, 1 failed, 1 canceled, slowest first byte 60 ms");
-  assert.equal(totalText([{ at_ms: 0, outcome: "completed" }]), "1 request, 0 failed, 0 canceled");
+  const total = (requests, requests_n = requests.length) => totalText({ requests, requests_n });
+  assert.equal(total([whole, { ...whole, ttfb_ms: 60 }, { at_ms: 0, outcome: "failed", ttfb_ms: 9_000 }, { at_ms: 0, outcome: "canceled" }]), "4 requests, 1 failed, 1 canceled, slowest first byte 60 ms");
+  assert.equal(total([{ at_ms: 0, outcome: "completed" }]), "1 request, 0 failed, 0 canceled");
+  // Of more than were read it is not known how they went.
+  assert.equal(total([{ at_ms: 0, outcome: "failed" }], 2_500), "the first 1 of 2,500 requests, 1 failed, 0 canceled");
 });
 
 test("it is said how much was read, what is missing and why", () => {

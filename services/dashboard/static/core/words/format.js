@@ -34,10 +34,12 @@ export function shareText(value) {
 /** @param {number | null | undefined} ms */
 export function durationText(ms) {
   if (ms === null || ms === undefined) return NONE;
-  if (Math.abs(ms) < 1_000) return `${fixed(ms, 0)} ms`;
-  if (ms < 10_000) return `${fixed(ms / 1_000, 2)} s`;
-  if (ms < 120_000) return `${fixed(ms / 1_000, 1)} s`;
-  if (ms < 7_200_000) return `${fixed(ms / 60_000, 1)} min`;
+  const size = Math.abs(ms);
+  // What would be rounded to the next unit is written in it.
+  if (size < 999.5) return `${fixed(ms, 0)} ms`;
+  if (size < 10_000) return `${fixed(ms / 1_000, 2)} s`;
+  if (size < 120_000) return `${fixed(ms / 1_000, 1)} s`;
+  if (size < 7_200_000) return `${fixed(ms / 60_000, 1)} min`;
   return `${fixed(ms / 3_600_000, 1)} h`;
 }
 
@@ -47,8 +49,8 @@ export const bitrateText = (bps) => (bps === null || bps === undefined ? NONE : 
 /** @param {number | null | undefined} bytes */
 export function sizeText(bytes) {
   if (bytes === null || bytes === undefined) return NONE;
-  if (bytes < 1_000) return `${fixed(bytes, 0)} B`;
-  return bytes < 1e6 ? `${fixed(bytes / 1e3, 1)} kB` : `${fixed(bytes / 1e6, 2)} MB`;
+  if (bytes < 999.5) return `${fixed(bytes, 0)} B`;
+  return bytes < 999_950 ? `${fixed(bytes / 1e3, 1)} kB` : `${fixed(bytes / 1e6, 2)} MB`;
 }
 
 /** Of an id what tells it from others, for a column; all of it belongs into a tooltip. @param {string} id */

@@ -52,6 +52,12 @@ export const serverNow_ms = ({ server_ms, came_ms }) => serverNow(server_ms, cam
 /** When the newest view was counted, as the newest answer says it, and what the server's clock showed as it came. */
 export const counted = signal({ as_of_ms: /** @type {number | null} */ (null), server_ms: Date.now(), came_ms: performance.now() });
 
+/** The server's clock, as answers of any kind tell it; before the first one that of the viewer. */
+const clock = signal({ server_ms: Date.now(), came_ms: performance.now() });
+
+/** What the server's clock shows now, ticking once a second. */
+export const newestNow_ms = () => serverNow_ms(clock.value);
+
 /** @type {Map<string, {data: any, at_ms: number, came_ms: number}>} */
 const kept = new Map();
 
@@ -87,12 +93,20 @@ export async function fetchJson(address, how = {}) {
     if (answer) throw { title: `The server's answer cannot be read (${answer.status})`, detail: "", status: answer.status };
     throw { title: "The dashboard's server does not answer", detail: "The page goes on trying.", status: 0 };
   }
+  noteClock(Date.parse(answer.headers.get("Date") ?? ""));
   if (answer.ok) {
     noteCounted(content?.about?.as_of_ms ?? null, answer.headers.get("Date"));
     return content;
   }
   if (answer.status === 401) toLogin();
   throw problemOf(content, answer.status);
+}
+
+/** @param {number} server_ms - NaN where an answer does not say. */
+function noteClock(server_ms) {
+  const came_ms = performance.now();
+  // An answer says whole seconds: a time that is known goes back by none of them.
+  if (Math.abs(server_ms - serverNow(clock.value.server_ms, clock.value.came_ms, came_ms)) >= 2_000) clock.value = { server_ms, came_ms };
 }
 
 /** @param {number | null} as_of_ms @param {string | null} date */

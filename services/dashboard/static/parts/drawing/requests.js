@@ -2,14 +2,15 @@
 // The player's requests of a view: read by a click, drawn as a lane of the timeline, and listed.
 
 import { useSignal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { barsOf, outcomeText, readText, requestText, SIGNS, totalText, TRACKS, whatText } from "../../core/requests.js";
 import { bitrateText, countText, durationText, NONE, sizeText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { fetchJson } from "../data/asking.js";
+import { fetchJson, newestNow_ms } from "../data/asking.js";
 import { html } from "../html.js";
 
 /** @typedef {import("../../core/requests.js").MediaRequest} MediaRequest */
-/** @typedef {{read: import("../../core/requests.js").Read | null, isReading: boolean, problem: string, ask: (isMore?: boolean) => void}} Reading */
+/** @typedef {{read: import("../../core/requests.js").Read | null, isReading: boolean, problem: import("../../core/words/problems.js").Problem | null, ask: (isMore?: boolean) => void}} Reading */
 
 /** The top of the lane has the signs, the tracks are below. */
 const TOP = 28;
@@ -19,16 +20,16 @@ const TRACK = (100 - TOP) / TRACKS;
 export function useRequests(address) {
   const read = useSignal(/** @type {Reading["read"]} */ (null));
   const isReading = useSignal(false);
-  const problem = useSignal("");
+  const problem = useSignal(/** @type {Reading["problem"]} */ (null));
   const ask = async (isMore = false) => {
     isReading.value = true;
     const before = isMore ? read.value : null;
     try {
       const page = await fetchJson(before?.next ? `${address}&${new URLSearchParams({ cursor: before.next })}` : address);
       read.value = { ...page, requests: [...(before?.requests ?? []), ...page.requests] };
-      problem.value = "";
+      problem.value = null;
     } catch (error) {
-      problem.value = /** @type {any} */ (error).title;
+      problem.value = /** @type {any} */ (error);
     } finally {
       isReading.value = false;
     }
@@ -42,7 +43,7 @@ export function RequestsDrawn({ row, of, span_ms }) {
   const what = row.req_count === 1 ? "1 request" : `${countText(row.req_count)} requests`;
   if (!of.read) return html`<p class="lane-note"><button type="button" id="read-requests" disabled=${of.isReading} onClick=${() => of.ask()}>${of.isReading ? "Reading …" : `Draw ${what}`}</button></p>`;
   const bars = barsOf(of.read.requests, span_ms);
-  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${totalText(of.read.requests)}>
+  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${totalText(of.read)}>
       ${bars.map(({ request, track, x, first_x, end_x }) => {
         const [y, height] = [TOP + track * TRACK, TRACK - 4];
         const isDone = request.outcome === "completed";
@@ -58,13 +59,19 @@ export function RequestsDrawn({ row, of, span_ms }) {
 export function RequestList({ row, of, tz }) {
   const { read, problem, isReading, ask } = of;
   const isOnlyBad = useSignal(false);
-  const wrong = problem && html`<p class="notice" role="status">${problem}</p>`;
+  const summary = useRef(/** @type {HTMLElement | null} */ (null));
+  const [isRead, isLast] = [read !== null, !read?.next];
+  // A button that is gone had the focus: what it was for is here.
+  useLayoutEffect(() => {
+    if (isRead && document.activeElement === document.body) summary.current?.focus({ preventScroll: true });
+  }, [isRead, isLast]);
+  const wrong = problem && html`<p class="notice" id="requests-problem" role="status">${problem.title}. ${problem.detail}</p>`;
   if (!read) return wrong || null;
   const bad_n = read.requests.filter((one) => one.outcome !== "completed").length;
   const listed = isOnlyBad.value ? read.requests.filter((one) => one.outcome !== "completed") : read.requests;
   const isShort = !read.is_cut && read.requests_n < (row.req_count ?? 0);
-  return html`${wrong}<details id="view-requests" open><summary>Requests: ${totalText(read.requests)}</summary>
-    <p class="note" id="requests-read" role="status">${readText(read, row, Date.now())} ${isShort && html`<button type="button" id="requests-again" disabled=${isReading} onClick=${() => ask()}>Read them again</button>`}</p>
+  return html`${wrong}<details id="view-requests" open><summary ref=${summary}>Requests: ${totalText(read)}</summary>
+    <p class="note" id="requests-read" role="status">${readText(read, row, newestNow_ms())} ${isShort && html`<button type="button" id="requests-again" disabled=${isReading} onClick=${() => ask()}>Read them again</button>`}</p>
     ${bad_n > 0 && html`<label class="note"><input type="checkbox" id="only-bad" checked=${isOnlyBad.value} onChange=${(/** @type {any} */ e) => { isOnlyBad.value = e.target.checked; }} /> Only the ${countText(bad_n)} that failed or were canceled</label>`}
     ${listed.length > 0 && html`<div class="scroll plain" tabindex="0" role="region" aria-label="Requests">
       <table id="request-table">
