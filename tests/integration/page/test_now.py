@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.schemas.alerts.event import AlertEvent
+from shared.schemas.live import BUCKET_MS
 from shared.schemas.view import View
 from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, settled, within
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
@@ -202,7 +203,10 @@ def test_every_live_figure_has_its_n_and_leads_to_the_views_behind_it(
     seen.open("?customer=acme")
     page = seen.page
     settled(page)
-    expect(page.locator("#recent-incidents")).to_contain_text(f"n {incident.slices[0].of:,}")
+    # Viewers are counted at each step: as many as there are on average.
+    worst = incident.slices[0]
+    viewers = round(worst.of * BUCKET_MS / (1_000 * worst.seconds))
+    expect(page.locator("#recent-incidents")).to_contain_text(f"n {viewers:,}")
     fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
     # Of the last 60 s: twelve steps of four failures and five starts.
     expect(fastly.locator("td")).to_have_text(["200", "35.0%", "1.00 Mbps n 190", re.compile(r"^\d+ n \d+$")])

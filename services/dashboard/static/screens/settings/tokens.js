@@ -19,7 +19,7 @@ export default function Tokens() {
   };
   const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th><td>${one.scopes.map((/** @type {string} */ scope) => SCOPES[scope] ?? scope).join(", ")}</td><td>${one.customers?.join(", ") ?? "all"}</td>
     <td>${one.made_by}</td><td>${when(one.used_ms)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
-    <td>${!one.revoked_ms && html`<button type="button" aria-label=${`Revoke: ${one.name}`} onClick=${() => confirm(`Revoke the token ${one.name}? Programs that use it are refused then.`) && act("DELETE", `/v1/tokens/${one.id}`)}>Revoke</button>`}</td></tr>`;
+    <td>${!one.revoked_ms && html`<button type="button" aria-label=${`Revoke: ${one.name}, ${one.id}`} onClick=${() => confirm(`Revoke the token ${one.name}? Programs that use it are refused then.`) && act("DELETE", `/v1/tokens/${one.id}`)}>Revoke</button>`}</td></tr>`;
   return html`${wrong}<form class="pick" onSubmit=${make}>
       <label>Name <input name="name" maxlength="200" required /></label>
       <fieldset class="boxes"><legend>It may</legend>${Object.entries(SCOPES).map(([scope, title]) => html`<label title=${scope}><input type="checkbox" name=${scope} defaultChecked=${scope === "read_metrics"} /> ${title}</label>`)}</fieldset>
