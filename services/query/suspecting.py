@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -29,6 +30,8 @@ from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
+#: Of one search. It is the only one, and DuckDB has nothing to do meanwhile.
+_THREADS: Final = 2
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
 _LARGEST: Final = 0.995
 
@@ -197,7 +200,8 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
 
 def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    return searched(beside_rest(found) if question.against == "rest" else found, limit=limit)
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="search") as threads:
+        return searched(beside_rest(found) if question.against == "rest" else found, limit=limit, each=threads.map)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:

@@ -6,9 +6,9 @@ shows in them, however diluted.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,6 +39,8 @@ NEAR_MAX: Final = 12
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
 
+#: Applies a function to each of many, as `map` does.
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Place = tuple[int, int]
 Cohort = tuple[Place, ...]
 
@@ -75,9 +77,12 @@ def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
     return searched(counts, limit=limit).found
 
 
-def searched(counts: Counts, *, limit: int = 5) -> Searched:
-    """As `suspects`, and what is below the line but above `COUNTED` when those are left out."""
-    search = _Search(counts)
+def searched(counts: Counts, *, limit: int = 5, each: Each = map) -> Searched:
+    """As `suspects`, and what is below the line but above `COUNTED` when those are left out.
+
+    `each` may apply a function on several threads: numpy sums without the interpreter's lock. Results are in order, as of `map`.
+    """
+    search = _Search(counts, each)
     found: list[Suspect] = []
     while len(found) < limit:
         candidates = [one for one in search.candidates() if one.beyond > COUNTED]
@@ -99,7 +104,7 @@ def _first_of_same(candidates: Iterable[_Candidate]) -> list[_Candidate]:
 
 
 class _Search:
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: Counts, each: Each) -> None:
         mixed = counts if counts.is_beside_rest else without_mix(counts)
         self._counts = counts
         self._cards = [len(values) for values in counts.values]
@@ -112,7 +117,9 @@ class _Search:
         self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
         self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
         places = range(len(self._cards))
-        self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
+        self._each = each
+        together = [dims for order in (1, 2) for dims in itertools.combinations(places, order)]
+        self._tables: dict[tuple[int, ...], Quad] = dict(zip(together, each(self._table, together), strict=True))
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
         self._plain = self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
@@ -225,7 +232,7 @@ class _Search:
 
     def _all_extended(self, front: Sequence[_Candidate], seen: set[Cohort]) -> Iterator[_Candidate]:
         """Each cohort with a further condition. All are judged together: thousands of small ones cost calls, not numbers."""
-        extensions = [self._extensions(one.cohort) for one in front]
+        extensions: list[_Extensions] = list(self._each(self._extensions, [one.cohort for one in front]))
         if not extensions:
             return
         quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.quad.parts for one in extensions), strict=True)))
