@@ -93,7 +93,7 @@ def main() -> int:
         ],
         lines=[
             (
-                f"{given.views:,} views of {DAYS} days, all of them read by each question; its default dimensions, {THREADS} threads."
+                f"{given.views:,} views of {DAYS} days, all of them read by each question; default dimensions, {THREADS} threads."
                 " Later rounds read columns in memory."
             ),
             "",
