@@ -87,7 +87,7 @@ def _notice(packages: Iterable[str]) -> str:
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
+def _locked() -> Iterator[None]:
     """One set-up at a time: a second one waits, and makes the bundle of what is there then."""
     with (LOCAL / "bundler.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -107,7 +107,7 @@ def main() -> int:
         print(f"no bundler for {platform.machine()}: the page is served module by module", flush=True)
         return 0
     try:
-        with _alone():
+        with _locked():
             make(program)
     except subprocess.CalledProcessError as failure:
         print(f"the page's modules could not be joined: {failure}", file=sys.stderr)

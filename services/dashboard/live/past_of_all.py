@@ -52,7 +52,7 @@ async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope:
     values = {
         "own": sorted(scope.own),
         "hidden": sorted(scope.all_but or ()),
-        # Customer '' has those who have no room of their own, whoever they are.
+        # Figures of customer '' are of several customers together, which no scope names.
         "is_everything": scope.is_everything,
         "whole": WHOLE,
         "first": first,

@@ -61,14 +61,14 @@ def hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 def is_of(files: Mapping[str, bytes]) -> bool:
     """Whether `files` have a whole bundle that was made of them: its manifest has the hashes of these files, and of no others.
 
-    Its entry is there, and every file of it that the entry names. A manifest that cannot be read is none.
+    Its entry is there, and every file of it that the entry names. An unreadable manifest counts as missing.
     """
     named = {one.decode() for one in _NAMED.findall(files.get(PATH, b""))}
     return {ENTRY, PATH, *named} <= files.keys() and manifest(files).get("hashes") == hashes(files)
 
 
 def manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What the bundle's manifest says; empty if there is none that can be read."""
+    """What the bundle's manifest says; empty if it is missing or cannot be read."""
     try:
         found = json.loads(files[MANIFEST])
     except (KeyError, ValueError, RecursionError):

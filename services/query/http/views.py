@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
+import msgspec
 import structlog
 from aiohttp import web
 
@@ -134,35 +135,39 @@ class ViewRoutes:
         given = parsed(AskedBeacons, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
         page, behind = one_view.page_of(place.view_id, given)
-        async with self._desk.turn(self._desk.caller(request), "beacons"):
-            row = await self._looked_at(request, place, "looked_at_beacons")
-            if isinstance(row, web.Response):
-                return row
+
+        async def read(row: dict[str, Any]) -> BeaconList:
             wanted = _beacons_of(place, row, given.limit, one_view.BEACONS_BYTES_MAX, behind)
-            found = await self._single.beacons(wanted, partial(one_view.beacon_list, place.view_id, page))
-        return sent(found)
+            return await self._single.beacons(wanted, partial(one_view.beacon_list, place.view_id, page))
+
+        return await self._of_beacons(request, place, "beacons", read)
 
     async def requests(self, request: web.Request) -> web.Response:
         """The player's requests for media, of the first beacons behind a view."""
         given = parsed(AskedRequests, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
         page, behind = requests_of_view.page_of(place.view_id, given)
-        async with self._desk.turn(self._desk.caller(request), "requests"):
-            row = await self._looked_at(request, place, "looked_at_requests")
-            if isinstance(row, web.Response):
-                return row
-            wanted = _beacons_of(place, row, requests_of_view.BEACONS_READ_MAX, requests_of_view.BYTES_READ_MAX)
-            found = await self._single.beacons(wanted, partial(requests_of_view.request_list, row, page, behind))
-        return sent(found)
 
-    async def _looked_at(self, request: web.Request, place: Place, action: str) -> dict[str, Any] | web.Response:
-        """The row of a view at whose beacons somebody looks, once that is noted; or the problem. Raises `WarehouseNew`."""
+        async def read(row: dict[str, Any]) -> RequestList:
+            wanted = _beacons_of(place, row, requests_of_view.BEACONS_READ_MAX, requests_of_view.BYTES_READ_MAX)
+            return await self._single.beacons(wanted, partial(requests_of_view.request_list, row, page, behind))
+
+        return await self._of_beacons(request, place, "requests", read)
+
+    async def _of_beacons(
+        self, request: web.Request, place: Place, what: str, read: Callable[[dict[str, Any]], Awaitable[msgspec.Struct]]
+    ) -> web.Response:
+        """What `read` makes of the beacons behind a row, once the look at them is noted. Raises `WarehouseNew`."""
         away: list[str] = []
-        found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
-        if found is None:
-            return problem_response(_away(away)) if away else _no_view()
-        await self._audit.note(self._desk.actor(request), action, f"{place.customer_id}/{place.view_id}")
-        return found[0]
+        async with self._desk.turn(self._desk.caller(request), what):
+            found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
+            if found is None:
+                return problem_response(_away(away)) if away else _no_view()
+            await self._audit.note(
+                self._desk.actor(request), f"looked_at_{what}", f"{place.customer_id}/{place.view_id}"
+            )
+            made = await read(found[0])
+        return sent(made)
 
     async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
         """The newest row there is, its state, and where it was; `away` gets who did not answer. Raises `WarehouseNew`."""

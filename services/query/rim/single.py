@@ -50,7 +50,7 @@ class Place:
 class Wanted:
     """Beacons with the key of a view, appended from `first_ms` to `last_ms`, and how much of them is read.
 
-    The first one is read whatever its size.
+    The first one is read even if it is larger than that.
     """
 
     customer_id: str

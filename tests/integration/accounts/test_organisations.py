@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
-from services.accounts.store.tenants import organisations
+from services.accounts.store.tenants.organisations import CUSTOMERS_MAX
 from tests.integration.accounts.accounts_parts import PASSWORD, Site, globex, invited, new_site
 
 pytestmark = pytest.mark.integration
@@ -75,18 +76,20 @@ async def test_what_cannot_be_given_is_not_listed_either(home: Site) -> None:
     assert (await home.got("GET", "/v1/customers", owner))["customers"] == []
 
 
-async def test_an_organisation_is_given_as_many_customers_as_it_may_have(
-    home: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_organisation_is_given_as_many_customers_as_it_may_have(home: Site) -> None:
     owner = await home.owner()
     await globex(home, owner)
     to_globex = {"organisation_id": (await ids(home, owner))["Globex"]}
-    full = f"SELECT {organisations.HAS_ROOM}".replace(str(organisations.CUSTOMERS_MAX), "1")
-    monkeypatch.setattr(organisations, "ROOM", full)
+    with psycopg.connect(home.dsn) as connection:
+        connection.execute(
+            "INSERT INTO accounts.customers (customer_id, organisation_id)"
+            " SELECT 'c' || number, %s FROM generate_series(1, %s) AS number",
+            (to_globex["organisation_id"], CUSTOMERS_MAX - 1),
+        )
     assert (await home.ask("PATCH", "/v1/customers/acme", owner, to_globex))[0] == 200
     assert (await home.ask("PATCH", "/v1/customers/other", owner, to_globex))[0] == 409
     # Nothing of what is refused is listed, and what it has can be renamed.
-    assert [one["id"] for one in (await home.got("GET", "/v1/customers", owner))["customers"]] == ["acme"]
+    assert home.rows("SELECT customer_id FROM accounts.customers WHERE customer_id !~ '^c[0-9]+$'") == [("acme",)]
     assert (await home.ask("PATCH", "/v1/customers/acme", owner, to_globex | {"name": "Acme"}))[0] == 200
 
 

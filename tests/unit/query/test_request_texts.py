@@ -1,4 +1,4 @@
-"""What is told of the texts of a request: no secret, and nothing that a page could be misled by."""
+"""The texts of a request that an answer may have: no secrets, and no characters that mislead a reader."""
 
 from typing import Any
 

@@ -173,7 +173,7 @@ class KeyOperations:
 
 #: Who plays videos reads it too.
 _NO_TABLE: Final = (
-    "Players use the customer's id as their key, or a key that was given out by whoever runs the installation."
+    "Players use the customer's id as their key, or a key from the people who run the installation."
     " Who runs it may have keys managed here: docs/collector.md, Customers."
 )
 

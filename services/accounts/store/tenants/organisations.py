@@ -25,8 +25,8 @@ _ORGANISATIONS: Final = """
 """
 _NEW: Final = "INSERT INTO accounts.organisations (name) VALUES (%s) RETURNING id::text"
 _RENAME: Final = "UPDATE accounts.organisations SET name = %s WHERE id::text = %s RETURNING name"
-#: Waits for whoever joins it now, and keeps others from joining until the transaction ends.
-_ALONE: Final = "SELECT FROM accounts.organisations WHERE id::text = %s FOR UPDATE"
+#: Waits for a person who is just joining; until the transaction ends no other person joins.
+_LOCK: Final = "SELECT FROM accounts.organisations WHERE id::text = %s FOR UPDATE"
 _PEOPLE: Final = "SELECT count(*) FROM accounts.members WHERE organisation_id::text = %s"
 _EXISTS: Final = "SELECT EXISTS (SELECT FROM accounts.organisations WHERE id::text = %s)"
 _CUSTOMERS: Final = """
@@ -36,12 +36,11 @@ _CUSTOMERS: Final = """
         AND (%(owned_by)s = '' OR c.organisation_id::text = %(owned_by)s)
     ORDER BY c.customer_id LIMIT %(rows_max)s
 """
-#: Whether an organisation may have one more customer, and the statement that asks it.
-HAS_ROOM: Final = f"(SELECT count(*) FROM accounts.customers WHERE organisation_id::text = %s) < {CUSTOMERS_MAX}"  # noqa: S608
-ROOM: Final = f"SELECT {HAS_ROOM}"
+#: Whether an organisation may have one more customer.
+_HAS_ROOM: Final = f"(SELECT count(*) FROM accounts.customers WHERE organisation_id::text = %s) < {CUSTOMERS_MAX}"  # noqa: S608
 _NEW_CUSTOMER: Final = f"""
     INSERT INTO accounts.customers (customer_id, organisation_id, name) SELECT %s, %s, %s
-    WHERE {HAS_ROOM} ON CONFLICT (customer_id) DO NOTHING RETURNING created_at
+    WHERE {_HAS_ROOM} ON CONFLICT (customer_id) DO NOTHING RETURNING created_at
 """
 #: Who runs the installation owns what is not listed.
 _LIST_CUSTOMER: Final = """
@@ -149,7 +148,7 @@ async def check_empty(connection: psycopg.AsyncConnection, organisation_id: str)
 
     Until the transaction ends nobody joins, and no other one looks: else each would make a link, and all of them would be good.
     """
-    if await (await connection.execute(_ALONE, (organisation_id,))).fetchone() is None:
+    if await (await connection.execute(_LOCK, (organisation_id,))).fetchone() is None:
         raise OrganisationUnknown
     if await (await connection.execute(_PEOPLE, (organisation_id,))).fetchone() != (0,):
         raise OrganisationHasPeople
@@ -225,7 +224,7 @@ async def change_customer(
     if new_owner_id is not None:
         await _check(connection, new_owner_id)
         if new_owner_id != before_id:
-            has_room = await (await connection.execute(ROOM, (new_owner_id,))).fetchone()
+            has_room = await (await connection.execute(f"SELECT {_HAS_ROOM}", (new_owner_id,))).fetchone()
             if has_room != (True,):
                 raise CustomerTaken
     after_id, after_name = new_owner_id or before_id, before_name if name is None else name

@@ -32,7 +32,7 @@ const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
 /** Whether a field is the state of a moment; all others count what happened, and rules take them by the minute. @param {string} field */
 const isGauge = (field) => field.endsWith("_now");
 
-/** The n of what was found in a slice: viewers are counted anew by each step, and are so many as there are on average. @param {string} metric @param {{of: number, seconds: number}} found */
+/** The n of what was found in a slice: viewers are counted at each step, so it is their mean. @param {string} metric @param {{of: number, seconds: number}} found */
 export const baseOf = (metric, { of, seconds }) => (isGauge(FIELDS[metric][1] ?? "") ? Math.round((of * STEP_MS) / (1_000 * seconds)) : of);
 
 /** What is drawn below a metric: of how many it is. @param {string} metric */
@@ -96,12 +96,10 @@ export function historyLines(picture, metric, value) {
  * @returns {{value: number, n: number | null, to_ms: number} | null}
  */
 export function latestOf(picture, metric, value) {
-  const { times, values } = historyLines(picture, metric, value);
+  const { times, values, counts } = historyLines(picture, metric, value);
   const at = values.findLastIndex((one) => one !== null);
   if (at < 0) return null;
-  const of = FIELDS[metric][1];
-  const series = picture.values.find((/** @type {any} */ one) => one.value === value).series;
-  return { value: values[at], n: of === null ? null : series[of][at], to_ms: times[at] * 1_000 + picture.step_ms };
+  return { value: values[at], n: counts && counts[at], to_ms: times[at] * 1_000 + picture.step_ms };
 }
 
 /**

@@ -29,12 +29,9 @@ export function viewsAt({ customer, event }, slice, { from_ms, to_ms }) {
     const within = { customer, filters };
     return { value: { ...viewsBehind(name, within), ...range }, n: { ...viewsOf(name, within), ...range }, which: "views that finished then" };
   }
-  if (metric === "views_started") {
-    const began = [...filters, JSON.stringify({ number: "view_start_ms", at_least: from_ms, below: to_ms })];
-    const at = { screen: "views", customer, filters: began, more: { open: "1" }, ...rangeOf({ from_ms, to_ms: to_ms + DAY_MS }) };
-    return { value: at, n: at, which: "views that began then" };
-  }
-  const began = [...filters, JSON.stringify({ number: "view_start_ms", below: to_ms })];
+  const isOfStarts = metric === "views_started";
+  const began = [...filters, JSON.stringify({ number: "view_start_ms", ...(isOfStarts && { at_least: from_ms }), below: to_ms })];
   const at = { screen: "views", customer, filters: began, more: { open: "1" }, ...rangeOf({ from_ms, to_ms: to_ms + DAY_MS }) };
-  return { value: metric === "failures" ? { ...at, filters: failedOf(began) } : at, n: at, which: "views that were open then" };
+  const value = metric === "failures" ? { ...at, filters: failedOf(began) } : at;
+  return { value, n: at, which: isOfStarts ? "views that began then" : "views that were open then" };
 }

@@ -1,4 +1,4 @@
-"""What is told of the texts of a request: names that hold no secret and nothing that a page could be misled by. Pure."""
+"""The texts of a request that an answer may have: short names, without secrets and without misleading characters. Pure."""
 
 import re
 from typing import Any, Final
@@ -29,19 +29,19 @@ _KINDS: Final = {
 
 
 def kind_of(value: Any) -> str:
-    """A kind as the client names it; empty for what is none."""
+    """A kind as the client names it; empty for any other value."""
     cut = value[:_NAME_CHARS_MAX] if isinstance(value, str) else ""
     return cut if _NAME.fullmatch(cut) else ""
 
 
 def cmcd_kind(value: Any) -> str:
-    """The kind of CMCD's `ot` in words; empty for what is none."""
+    """The kind of CMCD's `ot` in words; empty for any other value."""
     kind = scalar(value)
     return _KINDS.get(kind, "") if isinstance(kind, str) else ""
 
 
 def host_of(value: Any) -> str:
-    """The name of a host; empty for what is none."""
+    """The name of a host; empty for any other value."""
     return value if isinstance(value, str) and _HOST.fullmatch(value) else ""
 
 

@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 class About(NamedTuple):
-    """What a beacon says of a request beside its figures; empty: something that is not told. Of a URL it has host and file."""
+    """What a beacon says of a request beside its figures; empty: a value that no answer may have. Of a URL it has host and file."""
 
     kind: str | None = None
     host: str | None = None

@@ -46,11 +46,11 @@ setInterval(() => {
   ticked_ms.value = performance.now();
 }, 1_000);
 
-/** What the server's clock shows now. @param {{server_ms: number, came_ms: number}} told - What it showed when an answer came. */
+/** What the server's clock shows now. @param {{server_ms: number, came_ms: number}} known - What it showed when an answer came. */
 export const serverNow_ms = ({ server_ms, came_ms }) => serverNow(server_ms, came_ms, ticked_ms.value);
 
-/** When the newest view was counted, as the newest answer says it, and what the server's clock showed as it came. */
-export const counted = signal({ as_of_ms: /** @type {number | null} */ (null), server_ms: Date.now(), came_ms: performance.now() });
+/** When the newest view was counted, as the newest answer says it. */
+export const counted_ms = signal(/** @type {number | null} */ (null));
 
 /** The server's clock, as answers of any kind tell it; before the first one that of the viewer. */
 const clock = signal({ server_ms: Date.now(), came_ms: performance.now() });
@@ -95,7 +95,8 @@ export async function fetchJson(address, how = {}) {
   }
   noteClock(Date.parse(answer.headers.get("Date") ?? ""));
   if (answer.ok) {
-    noteCounted(content?.about?.as_of_ms ?? null, answer.headers.get("Date"));
+    const as_of_ms = content?.about?.as_of_ms ?? null;
+    if (as_of_ms !== null && as_of_ms >= (counted_ms.value ?? 0)) counted_ms.value = as_of_ms;
     return content;
   }
   if (answer.status === 401) toLogin();
@@ -107,12 +108,6 @@ function noteClock(server_ms) {
   const came_ms = performance.now();
   // An answer says whole seconds: a time that is known goes back by none of them.
   if (Math.abs(server_ms - serverNow(clock.value.server_ms, clock.value.came_ms, came_ms)) >= 2_000) clock.value = { server_ms, came_ms };
-}
-
-/** @param {number | null} as_of_ms @param {string | null} date */
-function noteCounted(as_of_ms, date) {
-  if (as_of_ms === null || as_of_ms < (counted.value.as_of_ms ?? 0)) return;
-  counted.value = { as_of_ms, server_ms: date ? Date.parse(date) : Date.now(), came_ms: performance.now() };
 }
 
 /**

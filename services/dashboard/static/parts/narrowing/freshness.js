@@ -3,15 +3,14 @@
 
 import { freshnessOf } from "../../core/freshness.js";
 import { resolved } from "../../core/place/ranges.js";
-import { counted, now_ms, serverNow_ms } from "../data/asking.js";
+import { counted_ms, newestNow_ms, now_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { place } from "../place.js";
 
 /** @param {{isNow?: boolean}} props - `isNow`: what is shown goes up to now in any range of the place. */
 export function Freshness({ isNow = false }) {
-  const { as_of_ms } = counted.value;
   const range = isNow ? null : resolved(place.value, now_ms.value);
-  const found = freshnessOf({ as_of_ms, until_ms: range?.to_ms ?? null, now_ms: serverNow_ms(counted.value), tz: place.value.tz });
+  const found = freshnessOf({ as_of_ms: counted_ms.value, until_ms: range?.to_ms ?? null, now_ms: newestNow_ms(), tz: place.value.tz });
   if (!found) return null;
   return html`<p class=${found.isOld ? "old-figures" : "note"} id="freshness" role=${found.isOld ? "status" : undefined}>${found.text}</p>`;
 }
