@@ -1,10 +1,10 @@
 """The player's requests on the timeline of a view, in a real browser, of captured beacons."""
 
 import re
-import time
+from contextlib import closing
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, expect
 
 from services.query.http.views import OPERATIONS
 from shared.schemas.view import View
@@ -12,6 +12,7 @@ from tests.integration.page.looking import PHONE, TOO_WIDE, Seen
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_requests import NOT_KEPT, PART_KEPT
 from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.unit.query.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration
 
@@ -153,11 +154,13 @@ def test_what_is_wrong_is_said_in_full(seen: Seen) -> None:
     )
 
 
-def test_how_old_a_view_is_follows_from_the_servers_clock(seen: Seen) -> None:
-    # Of a viewer whose clock is two months behind the view would be too new for its beacons to be gone.
-    seen.page.clock.set_system_time(time.time() - 60 * 86_400)
-    read(seen, NOT_KEPT)
-    expect(seen.page.locator("#requests-read")).to_contain_text("The beacons of this view are no longer kept")
+def test_how_old_a_view_is_follows_from_the_servers_clock(context: BrowserContext, looked: Looked) -> None:
+    # Playwright's clock would be set for all pages of the context, which other tests use after this one.
+    with closing(context.new_page()) as page:
+        # By the clock of a viewer that is two months behind the view would be too new for its beacons to be gone.
+        page.add_init_script(f"const now = Date.now; Date.now = () => now() - {60 * DAY_MS};")
+        read(Seen(page, looked.url), NOT_KEPT)
+        expect(page.locator("#requests-read")).to_contain_text("The beacons of this view are no longer kept")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
