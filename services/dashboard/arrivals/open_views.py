@@ -13,6 +13,7 @@ from services.query.core.calendar import Range
 from services.query.core.filters import Filter
 from services.query.core.problems import wrong
 from services.query.core.question import moment_of, zone_of
+from services.query.core.undecided import undecided
 from shared.schemas.view import View
 
 #: So many views of a customer are looked up for one question; of a session so many plays.
@@ -36,7 +37,9 @@ class AskedOpenViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     )
     to: Annotated[str, msgspec.Meta(description="views that began before this moment")] = ""
     tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
-    filter: Annotated[str, msgspec.Meta(description="as of any question")] = ""
+    filter: Annotated[
+        str, msgspec.Meta(description="as of any question; what the end of a view decides is unknown of each")
+    ] = ""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LOOKED_UP_MAX, description="views of a page")] = 50
     cursor: Annotated[str, msgspec.Meta(description=MEANT)] = ""
 
@@ -44,7 +47,8 @@ class AskedOpenViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class OpenViews(msgspec.Struct, frozen=True):
     """The views that match, the one with the newest beacon first, each with the fields of its row as it is now, without its events.
 
-    Dimensions whose names are not those of fields are given too, `custom.<name>` among them.
+    Dimensions whose names are not those of fields are given too, `custom.<name>` among them. What the end of a view decides is left
+    out: why it ended, whether it was dropped, is complete, was left before its start, or was good, and that it never started.
     `views_n` views have beacons of the last `seconds`, some of which may be over; `is_cut`: at least so many, as more beacons came
     than are read. Of these `looked_up_n` were looked up for this page. `next` is the `cursor` of the page of those behind them.
     """
@@ -180,12 +184,9 @@ def row_of(answer: bytes) -> tuple[bool, dict[str, Any] | None]:
     found = _ANSWER.decode(answer).found
     if found.state != "open" or found.row is None:
         return True, None
-    row = _DEFAULTS | {name: value for name, value in found.row.items() if name != "events"}
-    dimensions = {
-        "customer": row.get("customer_id"),
-        "viewer": row.get("viewer_user_id") or row.get("viewer_id"),
-        "exit_before_start": row["ebvs"],
-    }
+    left_out = {"events", *undecided(found.row)}
+    row = {name: value for name, value in (_DEFAULTS | found.row).items() if name not in left_out}
+    dimensions = {"customer": row.get("customer_id"), "viewer": row.get("viewer_user_id") or row.get("viewer_id")}
     return False, row | dimensions | {f"custom.{name}": value for name, value in (row.get("custom") or {}).items()}
 
 

@@ -20,6 +20,7 @@ from services.query.core.question import (
     understood,
 )
 from services.query.core.suspects.measured import SuspectsBy, suspects_by
+from services.query.core.undecided import DIMENSIONS_BY_END
 from services.query.http.desk import Desk, Handler, sent
 from services.rim.http.openapi import GUARDED, Operation
 
@@ -48,11 +49,12 @@ class MetricInfo(msgspec.Struct, frozen=True):
 
 
 class DimensionInfo(msgspec.Struct, frozen=True):
-    """What views can be broken down and filtered by."""
+    """What views can be broken down and filtered by. `by_end`: the end of a view decides it, so it is unknown of open views."""
 
     name: str
     title: str
     kind: str
+    by_end: bool
 
 
 class MetricList(msgspec.Struct, frozen=True):
@@ -137,4 +139,6 @@ def _metrics() -> MetricList:
 
 
 def _dimensions() -> DimensionList:
-    return DimensionList([DimensionInfo(one.name, one.title, one.kind) for one in DIMENSIONS.values()])
+    return DimensionList(
+        [DimensionInfo(one.name, one.title, one.kind, one.name in DIMENSIONS_BY_END) for one in DIMENSIONS.values()]
+    )

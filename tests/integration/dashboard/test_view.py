@@ -80,6 +80,15 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         found.goto(f"{installation.url}views?customer=many&open=1")
         rows = found.locator("#open-views tbody th")
         expect(rows).to_have_count(50, timeout=SOON_MS)
+        # Columns of what the end of a view decides are of finished views alone.
+        for chosen in ("Why the view ended", "Exit before start", "Country"):
+            found.locator("details.columns").evaluate("(one) => (one.open = true)")
+            found.get_by_label(chosen, exact=True).set_checked(chosen != "Country")
+        heads = found.locator("#open-views thead")
+        expect(heads).not_to_contain_text("Country")
+        expect(heads).to_contain_text("Viewer")
+        for decided in ("Why the view ended", "Exit before start"):
+            expect(heads).not_to_contain_text(decided)
         found.get_by_role("button", name="More open views").click()
         expect(rows).to_have_count(OPEN, timeout=SOON_MS)
         assert set(rows.all_inner_texts()) == {f"open-{number}" for number in range(OPEN)}

@@ -17,8 +17,10 @@ import { go, Link, place } from "../parts/place.js";
 import { SortHead, sortBy } from "../parts/sorting.js";
 
 const ROWS = 50;
-/** When a view finished, by which a list is ordered by time. An open view has not. */
+/** When a view finished, by which a list is ordered by time. */
 const FINISHED = "counted_ms";
+/** Whether an open view may have a value of a column. @param {string} name */
+const isOfOpen = (name) => name !== FINISHED && !dimensions.value[name]?.by_end;
 
 export default function Views() {
   const { customer, more } = place.value;
@@ -56,7 +58,7 @@ function OpenViews({ asked, columns }) {
       const rows = once(pages.flatMap((page) => page.views), (row) => `${row.customer_id} ${row.view_id}`);
       const looked = pages.reduce((sum, page) => sum + page.looked_up_n, 0);
       return html`<p class="note" id="open-count">${openText(rows.length, looked, pages[0])}</p>
-        ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns.filter((name) => name !== FINISHED)} />` : html`<p class="empty">${pages.at(-1).next ? "No open view among these matches." : "No open view matches."}</p>`}`;
+        ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns.filter(isOfOpen)} />` : html`<p class="empty">${pages.at(-1).next ? "No open view among these matches." : "No open view matches."}</p>`}`;
     }} />`;
   return html`<section aria-labelledby="open-title">
     <div class="section-head"><h2 id="open-title">Open now</h2>

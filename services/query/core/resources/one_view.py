@@ -10,6 +10,7 @@ from services.accounts.core.pages import MEANT, CursorWrong, Page, number_of, ti
 from services.query.core.dimensions import CUSTOM, DIMENSIONS, value_of
 from services.query.core.fields import SINGLE
 from services.query.core.problems import wrong
+from services.query.core.undecided import undecided
 from shared.codec import NO_JSON
 from shared.schemas.recording import SESSION_ID
 from shared.schemas.view import View
@@ -20,8 +21,6 @@ BEACONS_MAX: Final = 500
 BEACONS_BYTES_MAX: Final = 8_000_000
 #: What of a row is answered apart from it.
 _APART: Final = frozenset({"events", "custom", "deleted", "hour"})
-#: What a view has by its end: while it is open, a row says what would hold if it ended now.
-_OF_ITS_END: Final = ("end_reason", "view_dropped", "complete", "ebvs", "spi_good")
 _COUNTED_LATER_MS: Final = 3_600_000
 _COUNTED_EARLIER_MS: Final = 86_400_000
 
@@ -106,7 +105,7 @@ def detail(
     """The answer that a row makes, from wherever it is."""
     whole = {**_DEFAULTS, **{name: value for name, value in row.items() if name in _KNOWN}}
     if state == "open":
-        whole |= _undecided(whole)
+        whole |= dict.fromkeys(undecided(whole))
     custom = {str(name): str(value) for name, value in (whole["custom"] or {}).items()}
     dimensions = {name: value_of(one, whole) for name, one in DIMENSIONS.items()}
     dimensions |= {f"{CUSTOM}{name}": value for name, value in custom.items()}
@@ -120,12 +119,6 @@ def detail(
         recording,
         away,
     )
-
-
-def _undecided(row: Row) -> dict[str, None]:
-    """The fields of a row that the view's end decides, as unknown ones."""
-    unknown = dict.fromkeys(_OF_ITS_END)
-    return unknown | {"startup_unknown": None} if row["startup_unknown"] == "not_started" else unknown
 
 
 def counted_ms(row: Row) -> int:

@@ -106,9 +106,25 @@ def test_an_open_view_has_what_its_row_leaves_out_and_every_dimension_by_its_nam
     _, found = row_of(msgspec.json.encode({"found": {"state": "open", "row": row}}))
     assert found is not None
     # Else filters by these would hide it, and columns be empty.
-    named = ("customer", "custom.plan", "exit_before_start", "playback_failed", "rebuffer_ms", "rebuffer_count")
-    assert [found[name] for name in named] == ["acme", "gold", False, False, 7, 0]
+    named = ("customer", "custom.plan", "playback_failed", "rebuffer_ms", "rebuffer_count")
+    assert [found[name] for name in named] == ["acme", "gold", False, 7, 0]
     assert "country" not in found
+
+
+def test_what_only_the_end_of_a_view_decides_is_not_said_of_an_open_one_and_no_filter_finds_it_by_that() -> None:
+    decided = {"end_reason": "timeout", "view_dropped": True, "complete": False, "ebvs": True, "spi_good": False}
+    row = {"customer_id": "acme", "view_id": "a", **decided, "startup_unknown": "not_started"}
+    _, found = row_of(msgspec.json.encode({"found": {"state": "open", "row": row}}))
+    assert found is not None
+    assert not found.keys() & {*decided, "startup_unknown", "exit_before_start"}
+    for dimension, value in (("end_reason", "timeout"), ("exit_before_start", "true"), ("complete", "false")):
+        of_value = search(filter=f'{{"dimension":"{dimension}","in":["{value}"]}}')
+        of_unknown = search(filter=f'{{"dimension":"{dimension}","in":[null]}}')
+        assert (matches(of_value, found), matches(of_unknown, found)) == (False, True)
+    # That its beginning was lost is certain already.
+    _, lost = row_of(msgspec.json.encode({"found": {"state": "open", "row": {**row, "startup_unknown": "start_lost"}}}))
+    assert lost is not None
+    assert lost["startup_unknown"] == "start_lost"
 
 
 @pytest.mark.parametrize(
