@@ -1,11 +1,13 @@
-"""`/v1/views`, `/v1/views/{view_id}` and its beacons: single views, found by search or by id. Each look at one is noted."""
+"""`/v1/views`, `/v1/views/{view_id}` and what its beacons say: views, found by search or by id. Each look at one is noted."""
 
+import asyncio
 import csv
 import io
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode
+from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -14,7 +16,7 @@ from aiohttp import web
 from services.accounts.http.access import VIEWS, VIEWS_OF_ONE, Routing
 from services.accounts.looks import Audit
 from services.query.core.question import parsed
-from services.query.core.resources import one_view, requests_of_view, search
+from services.query.core.resources import one_view, requests_of_view, search, timeline_of_view
 from services.query.core.resources.one_view import (
     AskedBeacons,
     AskedView,
@@ -26,11 +28,13 @@ from services.query.core.resources.one_view import (
 )
 from services.query.core.resources.requests_of_view import AskedRequests, RequestList
 from services.query.core.resources.search import AskedViews, ViewList
+from services.query.core.resources.timeline_of_view import TimelineOfView
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import OfBeacons, Place, Wanted
+from services.query.rim.threads import CpuTime
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
@@ -59,7 +63,15 @@ _REQUESTS: Final = Operation(
     statuses=QUESTION,
     tag="views",
 )
-OPERATIONS: Final = [_VIEWS, _VIEW, _BEACONS, _REQUESTS]
+_TIMELINE: Final = Operation(
+    "/v1/views/{view_id}/timeline",
+    "The whole timeline of a view, from the beacons behind it",
+    TimelineOfView,
+    AskedView,
+    statuses=QUESTION,
+    tag="views",
+)
+OPERATIONS: Final = [_VIEWS, _VIEW, _BEACONS, _REQUESTS, _TIMELINE]
 
 
 class Lookup(Protocol):
@@ -88,6 +100,8 @@ class ViewRoutes:
         self._single = single
         self._lookup = lookup
         self._audit = audit
+        #: Of each caller: folds take the time of all who ask, so one caller has one at a time.
+        self._folds: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def add_to(self, routing: Routing) -> None:
         """Adds them."""
@@ -95,6 +109,7 @@ class ViewRoutes:
         routing.get(_VIEW.path, self._desk.answering(self.view), VIEWS_OF_ONE, name=_VIEW.name)
         routing.get(_BEACONS.path, self._desk.answering(self.beacons), VIEWS_OF_ONE, name=_BEACONS.name)
         routing.get(_REQUESTS.path, self._desk.answering(self.requests), VIEWS_OF_ONE, name=_REQUESTS.name)
+        routing.get(_TIMELINE.path, self._desk.answering(self.timeline), VIEWS_OF_ONE, name=_TIMELINE.name)
 
     async def search(self, request: web.Request) -> web.Response:
         """A page of views."""
@@ -149,10 +164,24 @@ class ViewRoutes:
         page, behind = requests_of_view.page_of(place.view_id, given)
 
         async def read(row: dict[str, Any]) -> RequestList:
-            wanted = _beacons_of(place, row, requests_of_view.BEACONS_READ_MAX, requests_of_view.BYTES_READ_MAX)
+            wanted = _beacons_of(place, row, one_view.BEACONS_READ_MAX, one_view.BYTES_READ_MAX)
             return await self._single.beacons(wanted, partial(requests_of_view.request_list, row, page, behind))
 
         return await self._of_beacons(request, place, "requests", read)
+
+    async def timeline(self, request: web.Request) -> web.Response:
+        """The timeline of a view, of the first beacons behind it."""
+        given = parsed(AskedView, list(request.query.items()))
+        place = Place(given.customer, request.match_info["view_id"], given.day)
+        folds = self._folds.setdefault(self._desk.caller(request).name, asyncio.Lock())
+
+        async def read(row: dict[str, Any]) -> TimelineOfView:
+            wanted = _beacons_of(place, row, one_view.BEACONS_READ_MAX, one_view.BYTES_READ_MAX)
+            may_go_on = CpuTime(timeline_of_view.FOLD_SECONDS_MAX).is_left
+            async with folds:
+                return await self._single.beacons(wanted, partial(timeline_of_view.timeline, row, may_go_on))
+
+        return await self._of_beacons(request, place, "timeline", read)
 
     async def _of_beacons(
         self, request: web.Request, place: Place, what: str, read: Callable[[dict[str, Any]], Awaitable[msgspec.Struct]]

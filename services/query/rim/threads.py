@@ -1,6 +1,7 @@
 """Work on threads, which nobody can stop, and two coroutines at the same time."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,6 +20,21 @@ async def until_over(work: Callable[P, T], *given: P.args, **named: P.kwargs) ->
     except asyncio.CancelledError:
         await asyncio.wait([running])
         raise
+
+
+class CpuTime:
+    """The CPU time of the thread that asks for it, from its first question on."""
+
+    def __init__(self, seconds_max: float) -> None:
+        self._seconds_max = seconds_max
+        self._began: float | None = None
+
+    def is_left(self) -> bool:
+        """Whether the thread has worked for less than `seconds_max`."""
+        now = time.thread_time()
+        if self._began is None:
+            self._began = now
+        return now - self._began < self._seconds_max
 
 
 async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, T]) -> list[T]:

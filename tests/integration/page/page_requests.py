@@ -16,7 +16,7 @@ from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from tests.unit.collector.intake.bodies import FIXTURES, post
 from tests.unit.processor.applications.video_views import captured
-from tests.unit.processor.applications.video_views.beacons import folded_fast, rows
+from tests.unit.processor.applications.video_views.beacons import T0, folded_fast, mux, rows
 from tests.unit.query.recounting import DAY_MS
 
 #: Before all other views of the page: no figure of theirs changes.
@@ -26,6 +26,12 @@ NOT_KEPT: Final = "captured-shaka"
 #: One of which beacons were deleted in the middle of its life.
 PART_KEPT: Final = "captured-dash"
 CUSTOMER: Final = "acme"
+#: More stalls than a row keeps events of; of two of these views beacons are missing, of one from the middle on, of one before it.
+STORMY: Final = "stormy"
+STORMY_PART: Final = "stormy-part"
+STORMY_TORN: Final = "stormy-torn"
+STALLS: Final = 300
+STORMY_KEPT: Final = 400
 #: Times since 1970 alone are so large.
 _EPOCH_MS: Final = 10**12
 
@@ -37,15 +43,37 @@ def captured_views(now_ms: int) -> list[tuple[View, list[Beacon]]]:
         "captured-hls": _cmcd("cmcd-hls.js-1.7.4-seek.txt"),
         PART_KEPT: _cmcd("cmcd-dash.js-5.2.1-error.txt"),
         NOT_KEPT: _cmcd("cmcd-shaka-5.2.12-error.txt"),
+        **{name: stormy() for name in (STORMY, STORMY_PART, STORMY_TORN)},
     }
     return [_moved(name, beacons, now_ms - AGO_MS) for name, beacons in found.items()]
+
+
+def stormy() -> list[Beacon]:
+    """A view that stalls again and again, and has an error behind the events that its row keeps."""
+    found = [mux(1, "viewstart", 0, view_start=T0, video_id="storm"), mux(2, "playing", 400)]
+    for at in range(STALLS):
+        rate = 1_000_000 * (1 + at % 3)
+        found.append(mux(3 + 2 * at, "rebufferstart", 1_000 + 1_000 * at, playhead_ms=100 * at))
+        found.append(mux(4 + 2 * at, "rebufferend", 1_400 + 1_000 * at, video_source_bitrate=rate))
+    last, end_ms = 3 + 2 * STALLS, 2_000 + 1_000 * STALLS
+    return [
+        *found,
+        mux(last, "error", end_ms, player_error_code="storm-1", player_error_message="no segment"),
+        mux(last + 1, "error", end_ms + 900, player_error_code="storm-2"),
+        mux(last + 2, "viewend", end_ms + 2_000),
+    ]
 
 
 def land(warehouse: Path, views: Sequence[tuple[View, list[Beacon]]]) -> None:
     """What the finalizer stores of their beacons, as far as it is still kept."""
     records = []
     for view, beacons in views:
-        kept = {NOT_KEPT: [], PART_KEPT: beacons[: len(beacons) // 2]}.get(view.view_id, beacons)
+        kept = {
+            NOT_KEPT: [],
+            PART_KEPT: beacons[: len(beacons) // 2],
+            STORMY_PART: beacons[:STORMY_KEPT],
+            STORMY_TORN: [beacons[0], *beacons[100:]],
+        }.get(view.view_id, beacons)
         key = view_key(view.customer_id, view.view_id)
         records += [(key, codec.BEACON.encode(one), one.recv_time_ms) for one in kept]
     write_deltalake(

@@ -196,6 +196,7 @@ OF_CUSTOMERS: dict[str, dict[str, str]] = {
     "/v1/views/{view_id}": {},
     "/v1/views/{view_id}/beacons": {},
     "/v1/views/{view_id}/requests": {},
+    "/v1/views/{view_id}/timeline": {},
 }
 #: Names of figures and dimensions, and the document: nothing of anybody's.
 OF_NOBODY = {"/v1/metrics", "/v1/dimensions", "/v1/openapi.json"}

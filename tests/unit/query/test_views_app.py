@@ -1,7 +1,8 @@
 """Single views over HTTP: where they are found, who is told, and that each look is noted."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -123,8 +124,8 @@ class Searched:
 
 
 @contextlib.asynccontextmanager
-async def desk() -> AsyncIterator[tuple[Any, Places, NotedLooks]]:
-    places, at_door = Places(), door()
+async def desk(kind: type[Places] = Places) -> AsyncIterator[tuple[Any, Places, NotedLooks]]:
+    places, at_door = kind(), door()
     app = make_app(
         Sources(Searched(), FakeAnswers(), places, places),
         at_door,
@@ -238,7 +239,7 @@ async def test_a_view_of_a_new_installation_is_not_known_because_none_is_stored_
 async def test_another_organisations_view_does_not_exist_and_figures_open_none() -> None:
     async with desk() as (client, places, audit):
         places.row = ROW
-        for path in ("/v1/views/v", "/v1/views/v/beacons", "/v1/views/v/requests"):
+        for path in ("/v1/views/v", "/v1/views/v/beacons", "/v1/views/v/requests", "/v1/views/v/timeline"):
             others = await get(client, f"{path}?customer=acme")
             assert others == await get(client, f"{path}?customer=no-such")
             assert others[0] == 404
@@ -253,8 +254,8 @@ async def test_another_organisations_view_does_not_exist_and_figures_open_none()
 async def test_what_cannot_be_noted_is_not_shown() -> None:
     async with desk() as (client, places, audit):
         places.row, audit.problem = ROW, PostgresAway("test")
-        for path in ("views/v?customer=globex", "views/v/beacons?customer=globex", "views/v/requests?customer=globex"):
-            assert (await get(client, f"/v1/{path}"))[0] == 503
+        for path in ("views/v", "views/v/beacons", "views/v/requests", "views/v/timeline"):
+            assert (await get(client, f"/v1/{path}?customer=globex"))[0] == 503
         assert (await get(client, "/v1/views?viewer=x"))[0] == 503
         # A search that names no viewer needs no note.
         assert (await get(client, "/v1/views"))[0] == 200
@@ -341,3 +342,44 @@ async def test_a_search_as_csv_has_no_formula() -> None:
         answer.body
         == b'video_title,rebuffer_ms,is_bot,country\r\n"\'=HYPERLINK(""https://evil.example"")",-1,true,\r\n'
     )
+
+
+async def test_a_timeline_is_made_of_as_many_beacons_as_the_document_says_and_each_look_is_noted() -> None:
+    async with desk() as (client, places, audit):
+        # Of its three beacons none begins anything: nothing is made up.
+        places.row = ROW | {"source": "mux", "events": [], "beacon_count": 3}
+        status, found = await get(client, "/v1/views/v%2F1/timeline?customer=globex")
+        assert (status, found["view_id"], found["events"], found["beacons_n"]) == (200, "v/1", [], 3)
+        assert (found["is_cut"], found["agrees"]) == (False, True)
+        assert (await get(client, "/v1/views/v%2F1/timeline?customer=globex&limit=2"))[0] == 400
+        assert set(audit.noted) == {("a token", "looked_at_timeline", "globex/v/1")}
+        assert set(places.wanted) == {Wanted("globex", "v/1", 1_000, 90_000, 10_000, 32_000_000)}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  # requests are under way in the same loop
+            await asyncio.sleep(0)
+
+
+async def test_folds_of_one_caller_run_one_after_another() -> None:
+    begun, may_end = list[str](), asyncio.Event()
+
+    class Slow(Places):
+        async def beacons(self, wanted: Wanted, make: OfBeacons[T]) -> T:
+            begun.append(wanted.view_id)
+            await may_end.wait()
+            return await super().beacons(wanted, make)
+
+    async with desk(Slow) as (client, places, audit):
+        places.row = ROW | {"source": "mux", "beacon_count": 3}
+        path = "/v1/views/v/timeline?customer=globex"
+        asking = [asyncio.create_task(get(client, path)) for _ in range(2)]
+        await until(lambda: len(audit.noted) == 2)
+        # Those of others do not wait for it.
+        asking.append(asyncio.create_task(get(client, path, GLOBEX_VIEWER)))
+        await until(lambda: len(audit.noted) == 3 and len(begun) >= 2)
+        assert len(begun) == 2
+        may_end.set()
+        assert [status for status, _ in await asyncio.gather(*asking)] == [200] * 3
+        assert len(begun) == 3

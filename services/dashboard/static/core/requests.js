@@ -68,6 +68,15 @@ export function totalText({ requests, requests_n }) {
   return parts.filter(Boolean).join(", ");
 }
 
+/** Why beacons of a view are not there. @param {any} row @param {number} now_ms */
+export const missingText = (row, now_ms) => (now_ms - row.last_append_ms > LANDED_MS ? "are no longer kept" : "have not reached the warehouse yet");
+
+/** That none was found. @param {any} row @param {number} now_ms @param {string} what - Cannot be known then. */
+export function noBeaconsText(row, now_ms, what) {
+  if (now_ms - row.last_append_ms > LANDED_MS) return `The beacons of this view are no longer kept, and ${what}.`;
+  return "The warehouse has none of its beacons yet: they reach it about a minute after they came.";
+}
+
 /**
  * How much was read, and why there may be more.
  * @param {Read} read
@@ -75,13 +84,11 @@ export function totalText({ requests, requests_n }) {
  * @param {number} now_ms
  */
 export function readText({ requests, requests_n, beacons_n, is_cut = false }, row, now_ms) {
-  const isLanded = now_ms - row.last_append_ms > LANDED_MS;
-  if (beacons_n === 0 && isLanded) return "The beacons of this view are no longer kept, and its requests are known from them alone.";
-  if (beacons_n === 0) return "The warehouse has none of its beacons yet: they reach it about a minute after they came.";
+  if (beacons_n === 0) return noBeaconsText(row, now_ms, "its requests are known from them alone");
   const shown = requests.length < requests_n ? `Shown are the first ${countText(requests.length)} of ` : "";
   const read = `${shown}${countText(requests_n)} ${requests_n === 1 ? "request" : "requests"}, in ${is_cut ? "the first " : ""}${countText(beacons_n)} ${beacons_n === 1 ? "beacon" : "beacons"} of this view`;
   if (is_cut) return `${read}. It has more beacons, which are not read for this.`;
   const missing_n = (row.req_count ?? 0) - requests_n;
   if (missing_n <= 0) return `${read}.`;
-  return `${read}. It counts ${countText(missing_n)} more: their beacons ${isLanded ? "are no longer kept" : "have not reached the warehouse yet"}.`;
+  return `${read}. It counts ${countText(missing_n)} more: their beacons ${missingText(row, now_ms)}.`;
 }

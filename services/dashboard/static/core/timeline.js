@@ -1,6 +1,7 @@
 // @ts-check
 // The life of a view from its events: states, ads, bitrates, and what its row says. Pure.
 
+import { missingText, noBeaconsText } from "./requests.js";
 import { bitrateText, countText, durationText, shareText } from "./words/format.js";
 
 const STATES = {
@@ -14,7 +15,8 @@ const STATES = {
 };
 export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking", "failed"];
 
-/** @typedef {{at_ms: number, event: string, playhead_ms?: number, bitrate_bps?: number}} Event */
+/** `code` and `message` are those of an error or a warning that was read from its beacon. @typedef {{at_ms: number, event: string, playhead_ms?: number, bitrate_bps?: number, code?: string, message?: string}} Event */
+/** A timeline as it was read from beacons, `/v1/views/{view_id}/timeline`. @typedef {{events: Event[], beacons_n: number, known_to_ms: number, is_cut: boolean, agrees: boolean}} Read */
 /** `at`: its place among the events; `text`: its code and text, empty where the row does not have them. @typedef {{at: number, at_ms: number, event: string, text: string}} Mark */
 /** What a beacon says of an error, by the client's clock. @typedef {{event: string, at_ms: number, text: string}} Said */
 /** @typedef {[kind: string, from_ms: number, to_ms: number]} Stretch */
@@ -23,8 +25,36 @@ export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking"
 /** A row keeps so many events at most: the first ones. */
 export const EVENTS_MAX = 200;
 
+/** Whether every beacon that a view counts was read. @param {any} row @param {Read} read */
+const isWhole = (row, read) => !read.is_cut && read.beacons_n >= row.beacon_count;
+
+/** A row with the events that were read from its beacons, where these are more. Behind what was read nothing is known. @param {any} row @param {Read | null} read */
+export function withRead(row, read) {
+  if (!read?.agrees || read.events.length <= (row.events ?? []).length) return row;
+  return { ...row, events: read.events, known_to_ms: isWhole(row, read) ? null : read.known_to_ms };
+}
+
+/** Whether reading them again may find more beacons. @param {any} row @param {Read} read */
+export const mayBeMore = (row, read) => !read.is_cut && !isWhole(row, read);
+
+/** How much of a timeline was read, and why there may be more. @param {Read} read @param {any} row @param {number} now_ms */
+export function timelineText(read, row, now_ms) {
+  const { beacons_n, events } = read;
+  if (beacons_n === 0) return noBeaconsText(row, now_ms, "the rest of its timeline is known from them alone");
+  if (!read.agrees) return "The beacons of this view that are left do not lead to the events that it has kept: some before them are missing. So nothing is drawn from them.";
+  const beacons = beacons_n === 1 ? "1 beacon" : `${countText(beacons_n)} beacons`;
+  const others = read.is_cut ? "It has more beacons, which are not read for this." : `The other ${countText(row.beacon_count - beacons_n)} ${missingText(row, now_ms)}.`;
+  if (!isWhole(row, read) && events.length <= (row.events ?? []).length) return `The first ${beacons} of this view say no more than it has kept. ${others}`;
+  if (isWhole(row, read)) return `The timeline has all ${countText(events.length)} events of this view, from its ${beacons}.`;
+  return `The timeline has the events of the first ${beacons} of this view, up to ${durationText(read.known_to_ms)}. ${others}`;
+}
+
+/** What the end of a lane is called of which the row has no events, and none were read. @param {any} row */
+export const restName = (row) => (row.known_to_ms === undefined ? "not kept" : "not read");
+
 /** From when on a row has no events, since it may not have kept them, in ms; null where it has all. @param {any} row @returns {number | null} */
 export function unkeptFrom(row) {
+  if (row.known_to_ms !== undefined) return row.known_to_ms;
   const events = /** @type {Event[]} */ (row.events ?? []);
   return events.length < EVENTS_MAX ? null : Math.max(0, ...events.map((one) => one.at_ms));
 }
@@ -77,6 +107,9 @@ export function adsOf(row, span_ms) {
   });
 }
 
+/** @param {string} [code] @param {string} [message] */
+const saidText = (code, message) => [code, message].filter(Boolean).join(": ");
+
 const isError = (/** @type {string} */ event) => event === "error" || event === "warning";
 
 /**
@@ -88,8 +121,8 @@ const isError = (/** @type {string} */ event) => event === "error" || event === 
 export function errorsOf(row, said = []) {
   const events = /** @type {Event[]} */ (row.events ?? []);
   const isOnly = unkeptFrom(row) === null && events.filter(({ event }) => event === "error").length === 1;
-  const text = [row.error_code, row.error_message].filter(Boolean).join(": ");
-  const marks = events.flatMap(({ at_ms, event }, at) => (isError(event) ? [{ at, at_ms, event, text: isOnly && event === "error" ? text : "" }] : []));
+  const text = saidText(row.error_code, row.error_message);
+  const marks = events.flatMap(({ at_ms, event, code, message }, at) => (isError(event) ? [{ at, at_ms, event, text: saidText(code, message) || (isOnly && event === "error" ? text : "") }] : []));
   return marks.map((mark) => {
     const own = marks.filter(({ event }) => event === mark.event);
     const theirs = said.filter(({ event }) => event === mark.event);
@@ -194,7 +227,7 @@ export function factsOf(row, isOpen) {
     ["Seeks", `${row.seek_count ?? 0} × · ${durationText(row.seek_ms ?? 0)}`],
     ["Bitrate", row.avg_bitrate_bps ? bitrateText(row.avg_bitrate_bps) : null],
     ["Experience", row.score_view === undefined || row.score_view === null ? null : countText(row.score_view)],
-    ["Error", row.error_code && [row.error_code, row.error_message].filter(Boolean).join(": ")],
+    ["Error", row.error_code && saidText(row.error_code, row.error_message)],
     ["Ads", row.ad_impressions ? `${row.ad_impressions} · ${durationText(row.ad_playing_ms ?? 0)}` : null],
     ["Requests", row.req_count ? `${countText(row.req_count)}, ${countText(row.req_failed ?? 0)} failed${row.req_canceled ? `, ${countText(row.req_canceled)} canceled` : ""}` : null],
     ["Beacons", `${countText(row.beacon_count)}${row.complete ? ", complete" : ""}${row.seq_gaps ? `, ${row.seq_gaps} missing` : ""}`],

@@ -2,11 +2,11 @@
 // One view, open or finished: its life as a timeline, what it measured, every dimension, every event.
 
 import { useSignal } from "@preact/signals";
-import { bitrateText, durationText, NONE } from "../core/words/format.js";
+import { bitrateText, countText, durationText, NONE } from "../core/words/format.js";
 import { meantByTitle } from "../core/words/view_meanings.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText, rangeWith } from "../core/place/ranges.js";
-import { endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, playheadText, spanOf, unkeptFrom } from "../core/timeline.js";
+import { endText, errorsOf, errorsSaid, factsOf, playheadText, spanOf, unkeptFrom, withRead } from "../core/timeline.js";
 import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { Meaning } from "../parts/glossary.js";
@@ -15,8 +15,11 @@ import { titleOf } from "../parts/data/known.js";
 import { Pages } from "../parts/data/pages.js";
 import { Lanes } from "../parts/drawing/lanes.js";
 import { RequestList, useRequests } from "../parts/drawing/requests.js";
+import { Later, useTimeline } from "../parts/drawing/whole_timeline.js";
 import { go, Link, place } from "../parts/place.js";
 
+/** Rows of events that are drawn at a time. */
+const ROWS = 500;
 /** An open view goes on: it is asked for again. */
 const AGAIN_MS = 5_000;
 /** Of the beacons that are read for the codes of errors: as many as a page may have, and pages. */
@@ -31,7 +34,7 @@ export default function View() {
   const found = useFetched(isNamed ? `${address}?${asked}` : null, () => `${address}?${asked}`, AGAIN_MS);
   return html`<section aria-labelledby="view-head">
     <div class="section-head"><h2 id="view-head">One view</h2><${Form} customer=${customer === "*" ? "" : customer} view=${view} /></div>
-    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${address} answer=${data} beacons=${`${address}/beacons?${asked}`} requests=${`${address}/requests?${asked}`} />`} />`}
+    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${address} answer=${data} beacons=${`${address}/beacons?${asked}`} requests=${`${address}/requests?${asked}`} timeline=${`${address}/timeline?${asked}`} />`} />`}
     ${!isNamed && html`<p class="empty">Name a customer and a view, or find one on <${Link} to=${{ screen: "views" }}>Views<//>.</p>`}
   </section>`;
 }
@@ -50,11 +53,13 @@ function Form({ customer, view }) {
   </form>`;
 }
 
-/** @param {{answer: any, beacons: string, requests: string}} props */
-function Drawn({ answer, beacons, requests }) {
+/** @param {{answer: any, beacons: string, requests: string, timeline: string}} props */
+function Drawn({ answer, beacons, requests, timeline }) {
   const { tz } = place.value;
   const isOpen = answer.state === "open";
-  const row = { ...answer.row, events: answer.events };
+  const later = useTimeline(timeline);
+  const kept = { ...answer.row, events: answer.events };
+  const row = withRead(kept, later.read);
   const span_ms = spanOf(row);
   const said = useSignal(/** @type {import("../core/timeline.js").Said[] | undefined} */ (undefined));
   const errors = errorsOf(row, said.value);
@@ -65,7 +70,7 @@ function Drawn({ answer, beacons, requests }) {
     <dl id="view-facts">${factsOf(row, isOpen).map(([name, value]) => html`<div><dt>${name} <${FactMeaning} title=${name} /></dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} requests=${reading} />
     <${RequestList} row=${row} of=${reading} tz=${tz} />
-    <${Later} from_ms=${unkeptFrom(row)} />
+    <${Later} row=${kept} of=${later} />
     ${errors.some((one) => !one.text) && html`<${ErrorTexts} key=${errors.length} address=${beacons} take=${(/** @type {any[]} */ read) => { said.value = errorsSaid(read); }} />`}
     ${answer.recording && html`<p><a id="recording" href=${`${answer.recording.href}&${new URLSearchParams({ view: addressOf(place.value) })}`}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
     <${Events} row=${row} tz=${tz} errors=${errors} />
@@ -78,17 +83,6 @@ function Drawn({ answer, beacons, requests }) {
 function FactMeaning({ title }) {
   const meant = meantByTitle(title);
   return meant && html`<${Meaning} title=${title} term=${meant.term} formula=${meant.formula} />`;
-}
-
-/** Says that a row has the first events alone, and leads to those of later. @param {{from_ms: number | null}} props */
-function Later({ from_ms }) {
-  if (from_ms === null) return null;
-  const show = () => {
-    const beacons = /** @type {HTMLDetailsElement} */ (document.getElementById("view-beacons"));
-    beacons.open = true;
-    beacons.scrollIntoView();
-  };
-  return html`<p id="later"><span class="note">The timeline has the first ${EVENTS_MAX} events of this view, up to ${durationText(from_ms)}. All later ones are among its beacons.</span> <button type="button" onClick=${show}>Show the beacons</button></p>`;
 }
 
 /** Codes and texts of the errors of which the row has none are read from the beacons, by a click: each look at beacons is noted. @param {{address: string, take: (beacons: any[]) => void}} props */
@@ -120,12 +114,13 @@ function ErrorTexts({ address, take }) {
 function Events({ row, tz, errors }) {
   const events = row.events ?? [];
   const texts = new Map(errors.map((one) => [one.at, one.text]));
-  const title = unkeptFrom(row) === null ? `Every event (${events.length})` : `The first ${EVENTS_MAX} events`;
+  const shown = useSignal(ROWS);
+  const title = unkeptFrom(row) === null ? `Every event (${countText(events.length)})` : `The first ${countText(events.length)} events`;
   return html`<details id="events" open=${events.length <= 12}><summary>${title}</summary>
     <div class="scroll plain" tabindex="0" role="region" aria-label=${title}>
       <table>
         <thead><tr><th scope="col">At</th><th scope="col">Clock</th><th scope="col" class="text">Event</th><th scope="col">Playhead</th><th scope="col">Bitrate</th></tr></thead>
-        <tbody id="view-events">${events.map((/** @type {any} */ one, /** @type {number} */ at) => html`<tr>
+        <tbody id="view-events">${events.slice(0, shown.value).map((/** @type {any} */ one, /** @type {number} */ at) => html`<tr>
           <th scope="row">${durationText(one.at_ms)}</th>
           <td>${momentText(row.view_start_ms + one.at_ms, tz, { seconds: true })}</td>
           <td class="text">${one.event}${texts.has(at) && html`<span class="texts">${texts.get(at) || "Its code is in its beacon."}</span>`}</td>
@@ -134,6 +129,7 @@ function Events({ row, tz, errors }) {
         </tr>`)}</tbody>
       </table>
     </div>
+    ${events.length > shown.value && html`<button type="button" id="more-events" onClick=${() => { shown.value += ROWS; }}>More events</button>`}
   </details>`;
 }
 

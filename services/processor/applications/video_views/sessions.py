@@ -9,13 +9,13 @@ from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES
 from services.processor.applications.video_views.live.rows import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
-from services.processor.applications.video_views.plays.place import carry, close, has_come, place
+from services.processor.applications.video_views.plays.place import close, follow, has_come, place
 from services.processor.applications.video_views.plays.session import Placed, Play, Session
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
 from services.processor.applications.video_views.stores import Stores, reopen
 from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.seen import add_key, numbered_key_of
-from services.processor.applications.video_views.view.state import ViewState, begins_with, closed_of
+from services.processor.applications.video_views.view.state import ViewState, closed_of
 from services.processor.engine.record import Record
 from shared.schemas.beacon import Beacon
 
@@ -63,12 +63,7 @@ class Sessions:
             changed |= self._number(session, shelf, _orders(before, session.closed))
             self._take_back_rows(key, session)
             stores.put_session(key, session)
-        # Two plays that are found to be one have nothing before them any more.
-        if placed.is_rearranged or (
-            len(session.plays) > 1
-            and (placed.ordinal != session.plays[-1].ordinal or begins_with(shelf.opened[placed.ordinal][0], next_step))
-        ):
-            changed |= carry(session, shelf)
+        changed |= follow(session, shelf, placed, next_step)
         self._store(shelf, placed, changed, bucket, next_step=next_step, beacon_bytes=len(record.value or b""))
 
     def _begin(self, record: Record, key: bytes, beacon: Beacon) -> Session:

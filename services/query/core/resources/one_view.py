@@ -19,6 +19,10 @@ from shared.sources import SOURCES
 BEACONS_MAX: Final = 500
 #: Bytes of the beacons of a page.
 BEACONS_BYTES_MAX: Final = 8_000_000
+#: Beacons of a view of which something is made, as its requests or its timeline: those of some hours.
+BEACONS_READ_MAX: Final = 10_000
+#: And their bytes: of beacons of the usual size as many as that.
+BYTES_READ_MAX: Final = 32_000_000
 #: What of a row is answered apart from it.
 _APART: Final = frozenset({"events", "custom", "deleted", "hour"})
 _COUNTED_LATER_MS: Final = 3_600_000

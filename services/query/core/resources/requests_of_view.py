@@ -14,10 +14,6 @@ from services.query.core.resources.requests_read import Found, Moment, requests_
 from shared.requests.request import CANCELED, COMPLETED, FAILED
 
 REQUESTS_MAX: Final = 1_000
-#: Beacons of a view that are read for its requests: those of some hours.
-BEACONS_READ_MAX: Final = 10_000
-#: And their bytes: of beacons of the usual size as many as that.
-BYTES_READ_MAX: Final = 32_000_000
 _MOMENT: Final = re.compile(r"(-?\d{1,19}) (\d{1,10}) ([0-9a-f]{0,16})", re.ASCII)
 
 Outcome = Literal["completed", "failed", "canceled"]

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, levelsOf, markText, playheadText, statesOf, unkeptFrom } from "../../../../services/dashboard/static/core/timeline.js";
+import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, levelsOf, markText, mayBeMore, playheadText, restName, statesOf, timelineText, unkeptFrom, withRead } from "../../../../services/dashboard/static/core/timeline.js";
 
 test("the only error of a timeline has the code and text of its row, of several each says that it has none", () => {
   const at = (at_ms, event) => ({ at_ms, event });
@@ -95,4 +95,46 @@ test("an open view that has not started was not left before", () => {
   assert.equal(startup({ startup_ms: null, startup_unknown: "start_lost" }, true), "not known");
   assert.equal(startup({ startup_ms: null, startup_unknown: "not_started" }, false), "left before");
   assert.equal(startup({ startup_ms: 700 }, true), "700 ms");
+});
+
+test("a timeline that was read from beacons is drawn as far as they were read, and no further", () => {
+  const events = Array.from({ length: 300 }, (_, n) => ({ at_ms: n * 1_000, event: n % 2 ? "playing" : "rebufferstart" }));
+  const row = { events: events.slice(0, EVENTS_MAX), beacon_count: 400, last_append_ms: 0 };
+  const read = { events, beacons_n: 400, known_to_ms: 310_000, is_cut: false, agrees: true };
+  assert.equal(withRead(row, null), row);
+  // All of its beacons: the last state goes on to the end.
+  const whole = withRead(row, read);
+  assert.deepEqual([unkeptFrom(whole), statesOf(whole, 400_000).at(-1)], [null, ["playing", 299_000, 400_000]]);
+  assert.equal(mayBeMore(row, read), false);
+  for (const part of [{ ...read, is_cut: true }, { ...read, beacons_n: 399 }]) {
+    const drawn = withRead(row, part);
+    assert.deepEqual([unkeptFrom(drawn), statesOf(drawn, 400_000).at(-1)], [310_000, ["playing", 299_000, 310_000]]);
+    assert.equal(mayBeMore(row, part), !part.is_cut);
+  }
+  assert.deepEqual([restName(row), restName(withRead(row, { ...read, is_cut: true }))], ["not kept", "not read"]);
+  // Neither events that are others than those of the view, nor fewer than it has.
+  assert.equal(withRead(row, { ...read, agrees: false, events: [] }), row);
+  assert.equal(withRead(row, { ...read, events: events.slice(0, 100), beacons_n: 100 }), row);
+});
+
+test("how much of a timeline was read is said, and why there may be more", () => {
+  const events = Array.from({ length: 300 }, (_, n) => ({ at_ms: n, event: "playing" }));
+  const row = { events: events.slice(0, EVENTS_MAX), beacon_count: 1_400, last_append_ms: 0 };
+  const read = { events, beacons_n: 1_400, known_to_ms: 90_000, is_cut: false, agrees: true };
+  const [soon, later] = [60_000, 3_600_000];
+  assert.equal(timelineText(read, row, soon), "The timeline has all 300 events of this view, from its 1,400 beacons.");
+  assert.equal(
+    timelineText({ ...read, is_cut: true }, row, soon),
+    "The timeline has the events of the first 1,400 beacons of this view, up to 90.0 s. It has more beacons, which are not read for this.",
+  );
+  assert.match(timelineText({ ...read, beacons_n: 1_390 }, row, soon), /up to 90.0 s. The other 10 have not reached the warehouse yet\.$/);
+  assert.match(timelineText({ ...read, beacons_n: 1_390 }, row, later), /The other 10 are no longer kept\.$/);
+  assert.match(timelineText({ ...read, events: events.slice(0, 9), beacons_n: 9 }, row, soon), /say no more than it has kept. The other 1,391 have not reached/);
+  assert.match(timelineText({ ...read, agrees: false, events: [] }, row, later), /nothing is drawn from them/);
+  assert.match(timelineText({ ...read, events: [], beacons_n: 0 }, row, later), /no longer kept, and the rest of its timeline/);
+});
+
+test("errors that were read from beacons have the code and text of their own beacon", () => {
+  const events = [{ at_ms: 1, event: "error", code: "E1" }, { at_ms: 2, event: "error", code: "E2", message: "gone" }, { at_ms: 3, event: "warning" }];
+  assert.deepEqual(errorsOf({ error_code: "E2", events, known_to_ms: null }).map(({ text }) => text), ["E1", "E2: gone", ""]);
 });

@@ -3,7 +3,7 @@
 
 import { bitrateText, durationText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { adsOf, axisStep, LEGEND, levelsOf, markText, sinceText, statesOf, unkeptFrom } from "../../core/timeline.js";
+import { adsOf, axisStep, LEGEND, levelsOf, markText, restName, sinceText, statesOf, unkeptFrom } from "../../core/timeline.js";
 import { html } from "../html.js";
 import { RequestsDrawn } from "./requests.js";
 
@@ -12,9 +12,9 @@ export function Lanes({ row, span_ms, tz, errors, requests }) {
   const ads = adsOf(row, span_ms);
   const levels = levelsOf(row, span_ms);
   const from_ms = unkeptFrom(row) ?? span_ms;
-  const rest = from_ms < span_ms && html`<${Unkept} from_ms=${from_ms} span_ms=${span_ms} />`;
+  const rest = from_ms < span_ms && html`<${Unkept} name=${restName(row)} from_ms=${from_ms} span_ms=${span_ms} />`;
   return html`
-    <ul class="states">${[...LEGEND, ...(rest ? ["unkept"] : []), ...(requests.read?.requests.length ? OF_REQUESTS : [])].map((name) => html`<li class=${name}>${NAMES[name] ?? name}</li>`)}</ul>
+    <ul class="states">${[...LEGEND, ...(rest ? ["unkept"] : []), ...(requests.read?.requests.length ? OF_REQUESTS : [])].map((name) => html`<li class=${name}>${name === "unkept" ? restName(row) : (NAMES[name] ?? name)}</li>`)}</ul>
     <div id="view-life">
       <${Lane} name="State" rest=${rest}><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
       ${(errors.length > 0 || rest) && html`<${Lane} name="Errors" rest=${rest} scale=${errors.some(({ event }) => event === "warning") && "and warnings"}><${Marks} found=${errors} span_ms=${span_ms} /><//>`}
@@ -26,17 +26,17 @@ export function Lanes({ row, span_ms, tz, errors, requests }) {
 }
 
 /** @type {Record<string, string>} */
-const NAMES = { unkept: "not kept", waits: "waiting for a first byte", loads: "loading", canceled: "canceled" };
+const NAMES = { waits: "waiting for a first byte", loads: "loading", canceled: "canceled" };
 /** What requests add to the legend; those that failed are as red as a failure. */
 const OF_REQUESTS = ["waits", "loads", "canceled"];
 
 /** @param {{name: string, rest?: any, scale?: string | false, isTall?: boolean, children?: any}} props - `scale`: what its height stands for, or what else it has. */
 const Lane = ({ name, rest, scale, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}${scale && html`<small>${scale}</small>`}</span><div class="drawn">${children}${rest}</div></div>`;
 
-/** The end of a lane of which the row has no events. @param {{from_ms: number, span_ms: number}} props */
-function Unkept({ from_ms, span_ms }) {
-  const text = `${NAMES.unkept}: ${durationText(span_ms - from_ms)}, from ${durationText(from_ms)}`;
-  return html`<span class="unkept" role="img" aria-label=${text} title=${text} style=${{ left: `${(100 * from_ms) / span_ms}%` }}><b>${NAMES.unkept}</b></span>`;
+/** The end of a lane of which no events are known. @param {{name: string, from_ms: number, span_ms: number}} props */
+function Unkept({ name, from_ms, span_ms }) {
+  const text = `${name}: ${durationText(span_ms - from_ms)}, from ${durationText(from_ms)}`;
+  return html`<span class="unkept" role="img" aria-label=${text} title=${text} style=${{ left: `${(100 * from_ms) / span_ms}%` }}><b>${name}</b></span>`;
 }
 
 /** @param {import("../../core/timeline.js").Level[]} levels */

@@ -192,7 +192,7 @@ def _more(beacon: Beacon, event: str, attrs: Mapping[str, Any]) -> dict[str, Any
         more["program_ms"] = _program_ms(attrs)
     match event:
         case "error":
-            more["failure"] = _failure(attrs)
+            more["failure"] = mux_failure(attrs)
         case "ad":
             more["ad"] = ADS.get(beacon.source_event, 0)
         case "request":
@@ -218,7 +218,8 @@ def _other(field: str, value: Any, attrs: Mapping[str, Any], counters: dict[str,
         dims["preload"] = value if value in _PRELOADS else "auto" if flag(value) else "none"
 
 
-def _failure(attrs: Mapping[str, Any]) -> Failure:
+def mux_failure(attrs: Mapping[str, Any]) -> Failure:
+    """What a mux beacon says of an error or a warning."""
     return Failure(
         code=text(attrs.get("player_error_code")),
         message=text_of("error_message", attrs.get("player_error_message")),

@@ -168,7 +168,7 @@ def native_step(beacon: Beacon) -> Step:
             if kind in (_SIZE, _NUMBER_AND_SIZE):
                 sizes[name] = number
     if beacon.event == "error":
-        more["failure"] = _native_failure(attrs)
+        more["failure"] = native_failure(attrs)
     elif beacon.event == "request":
         more["request"] = of_native(attrs)
     return _step(beacon, dimensions, counters, sizes, more)
@@ -191,7 +191,8 @@ def _native_other(name: str, value: Any, dimensions: dict[str, Any], more: dict[
             dimensions["custom"] = {str(key)[:NAME_CHARS_MAX]: str(one)[:TEXT_CHARS_MAX] for key, one in named}
 
 
-def _native_failure(attrs: dict[str, Any]) -> Failure:
+def native_failure(attrs: Mapping[str, Any]) -> Failure:
+    """What a native beacon says of an error or a warning."""
     return Failure(
         code=text(attrs.get("error_code")),
         message=text_of("error_message", attrs.get("error_message")),

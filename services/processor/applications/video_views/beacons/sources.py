@@ -1,14 +1,14 @@
 """From a beacon of any client to a step (docs/view.md)."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from services.processor.applications.video_views.beacons.cmcd import cmcd_step
-from services.processor.applications.video_views.beacons.mux import mux_step
-from services.processor.applications.video_views.beacons.native_epas import epas_step, native_step
-from services.processor.applications.video_views.beacons.step import DERIVED, NOT_SIGNED, SIGNED, Step
+from services.processor.applications.video_views.beacons.mux import mux_failure, mux_step
+from services.processor.applications.video_views.beacons.native_epas import epas_step, native_failure, native_step
+from services.processor.applications.video_views.beacons.step import DERIVED, NOT_SIGNED, SIGNED, Failure, Step
 from shared.codec import Undecodable
 from shared.schemas.beacon import SEQ_MAX, Beacon
 from shared.sources import SOURCES
@@ -18,6 +18,8 @@ _NUMBERED: Final[Mapping[str, tuple[Callable[[Beacon, int], Step], int]]] = {
     "mux": (mux_step, SOURCES["mux"].first_number or 0),
     "cmcd": (cmcd_step, SOURCES["cmcd"].first_number or 0),
 }
+#: What a beacon says of a warning: the step of an error has it, a row has none of warnings.
+_WARNINGS: Final[Mapping[str, Callable[[Mapping[str, Any]], Failure]]] = {"mux": mux_failure, "native": native_failure}
 _BY_TIME: Final[Mapping[str, Callable[[Beacon], Step]]] = {"epas": epas_step, "native": native_step}
 
 #: What the collector derives from the User-Agent and address: it stands in where the client states nothing.
@@ -52,3 +54,11 @@ def to_step(beacon: Beacon) -> Step:
         if SOURCES[beacon.source].names_session:
             step.dimensions["session_id"] = beacon.view_id
     return step
+
+
+def said_of(beacon: Beacon, step: Step) -> Failure | None:
+    """What the beacon of this step says of its error or warning; None where it says nothing."""
+    if step.failure is not None or not step.is_warning:
+        return step.failure
+    said = _WARNINGS.get(beacon.source)
+    return None if said is None else said(beacon.attrs)

@@ -31,7 +31,13 @@ from services.processor.applications.video_views.view.order.set_back import (
     shifts_ms,
 )
 from services.processor.applications.video_views.view.order.spans import may_be_sent
-from services.processor.applications.video_views.view.state import ViewState, by_number, counters_after, delay_after
+from services.processor.applications.video_views.view.state import (
+    ViewState,
+    begins_with,
+    by_number,
+    counters_after,
+    delay_after,
+)
 
 
 def place(session: Session, shelf: Shelf, step: Step) -> Placed:
@@ -186,6 +192,19 @@ def carry(session: Session, shelf: Shelf) -> set[int]:
         if play is not session.plays[-1]:
             before = counters_after(view, before)
     return changed
+
+
+def follow(session: Session, shelf: Shelf, placed: Placed, step: Step) -> set[int]:
+    """Carries on what the plays after the placed step's need of those before, where the step may have changed that; as `carry`."""
+    # Two plays that are found to be one have nothing before them any more.
+    if not placed.is_rearranged:
+        if len(session.plays) <= 1:
+            return set()
+        if placed.ordinal == session.plays[-1].ordinal:
+            opened = shelf.open(placed.ordinal)
+            if opened is None or not begins_with(opened[0], step):
+                return set()
+    return carry(session, shelf)
 
 
 def _home(session: Session, step: Step) -> Play | None:

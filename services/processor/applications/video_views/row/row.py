@@ -1,5 +1,6 @@
 """The finished row of a view: every field as docs/view.md defines it, from what was folded."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -78,7 +79,7 @@ def to_row(
     failed = had_failed and not failure.business
     counted_ms = counters.get("rebuffer_ms", 0) if SOURCES[view.source].counts_itself else 0
     reason = end_reason(progress, rebuffer_ms=counted_ms, is_superseded=view.play.is_superseded)
-    begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
+    begun_ms = begun_ms_of(progress, counters)
     measures = Measures(
         startup_ms=startup.startup_ms,
         has_started=startup.has_started,
@@ -109,7 +110,7 @@ def to_row(
         live_latency_ms_avg=_latency_ms(
             progress, dimensions, offset_ms if SOURCES[view.source].latency_by_clock else 0
         ),
-        events=_timeline(progress, begun_ms),
+        events=timeline_of(events_of(progress.timeline), begun_ms),
         player_measured=sorted(counters.keys() & _FIELDS),
         **{name: value for name, value in msgspec.structs.asdict(measures).items() if name in _FIELDS},
         **msgspec.structs.asdict(scores(measures, good)),
@@ -230,7 +231,14 @@ def _latency_ms(progress: Progress, dimensions: dict[str, Any], offset_ms: int) 
     return min(max(0, progress.latency_sum_ms // progress.latency_count + offset_ms), NUMBER_MAX)
 
 
-def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
+def begun_ms_of(progress: Progress, counters: dict[str, Any]) -> int:
+    """When the view began, by the client's clock: `counters` are those since then."""
+    found: int = counters.get("view_start_ms") or progress.begun_at_ms
+    return found
+
+
+def timeline_of(events: Iterable[tuple[int, int, int, int]], begun_ms: int) -> list[TimelineEvent]:
+    """The events of a packed timeline, as a row has them."""
     return [
         TimelineEvent(
             at_ms=at_ms - begun_ms,
@@ -238,7 +246,7 @@ def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
             playhead_ms=playhead_ms if playhead_ms > 0 else None,
             bitrate_bps=bitrate_bps or None,
         )
-        for at_ms, code, playhead_ms, bitrate_bps in events_of(progress.timeline)
+        for at_ms, code, playhead_ms, bitrate_bps in events
     ]
 
 

@@ -21,6 +21,7 @@ from services.processor.applications.video_views.view.progress.progress import (
     copied,
     note_least,
 )
+from services.processor.applications.video_views.view.progress.timeline import events_of, without_first
 from services.processor.applications.video_views.view.timing.clock import is_nearer_copy
 from services.processor.applications.video_views.view.timing.clock_state import Clock, First
 from services.processor.applications.video_views.view.timing.delay import is_near, usual_ms
@@ -98,6 +99,21 @@ def back_to_settled(folded: Folded, dimensions: dict[str, Any]) -> None:
         dimensions.clear()
         dimensions.update(folded.settled_dimensions)
     folded.recent = []
+
+
+def taken_events(folded: Folded) -> list[tuple[int, int, int, int]]:
+    """Takes out of the view the events that can change no more, those of steps that are settled, and returns them.
+
+    Only the number of its events depends on those before: what is folded later is the same without them.
+    """
+    progress, settled = folded.progress, folded.settled
+    if settled is None and folded.keeps:
+        return []
+    events = events_of((settled or progress).timeline)
+    if events:
+        for one in (progress,) if settled is None else (progress, settled):
+            one.timeline = without_first(one.timeline, len(events))
+    return events
 
 
 def first_timed(folded: Folded, waiting: list[Step]) -> First | Step | None:

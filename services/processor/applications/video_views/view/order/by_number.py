@@ -109,7 +109,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
     def take_step(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         """Takes a step in where it belongs, once."""
         if next_step.seq == self.next_seq:
-            changed = self._apply(folded, dimensions, next_step)
+            changed = self.fold_next(folded, dimensions, next_step)
             if self.held:
                 changed = self._release(folded, dimensions) or changed
             taken = NEW_WITH_DIMENSIONS if changed else NEW
@@ -120,6 +120,14 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         else:
             taken = self._take_copy(folded, dimensions, next_step)
         return taken
+
+    def fold_next(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
+        """Folds the step that is the next in order; whether dimensions changed."""
+        changed = apply(folded, dimensions, next_step)
+        self.next_seq = next_step.seq + 1
+        if len(folded.recent) > RECENT_STEPS_MAX:
+            self._settle(folded, RECENT_STEPS_MAX)
+        return changed
 
     def take_all(self, folded: Folded, dimensions: dict[str, Any], steps: Iterable[Step]) -> None:
         """Folds these steps, in the order of their numbers, in the place of all that are not settled."""
@@ -164,13 +172,6 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         self.held_bytes = sum(map(bytes_of, self.held))
         return taken
 
-    def _apply(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
-        changed = apply(folded, dimensions, next_step)
-        self.next_seq = next_step.seq + 1
-        if len(folded.recent) > RECENT_STEPS_MAX:
-            self._settle(folded, RECENT_STEPS_MAX)
-        return changed
-
     def _settle(self, folded: Folded, steps_max: int) -> None:
         for oldest in settle(folded, steps_max):
             place = place_of(oldest)
@@ -187,7 +188,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         for held in self.held:
             if held.seq != self.next_seq:
                 break
-            changed = self._apply(folded, dimensions, held) or changed
+            changed = self.fold_next(folded, dimensions, held) or changed
             self.held_bytes -= bytes_of(held)
             count += 1
         if count:

@@ -33,6 +33,11 @@ def with_event(timeline: msgspec.Raw, at_ms: int, code: int, playhead_ms: int, b
     return msgspec.Raw(b"".join((bytes(header), packed[3 if is_long else 1 :], event)))
 
 
+def without_first(timeline: msgspec.Raw, count: int) -> msgspec.Raw:
+    """The timeline without its first `count` events."""
+    return msgspec.Raw(_encode(_decode(timeline)[count:]))
+
+
 def events_of(timeline: msgspec.Raw) -> list[tuple[int, int, int, int]]:
     """Its events: client time (ms), code, playhead (ms) and bitrate (bps) of each."""
     return _decode(timeline)

@@ -1,0 +1,210 @@
+"""The whole timeline of a view, of which its row keeps the first events alone: its beacons are folded again. Pure.
+
+It is the fold that made the row. Events that can change no more are taken out of the view after each step, so that there is always
+room for the next ones.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from services.processor.applications.video_views.beacons.sources import said_of, to_step
+from services.processor.applications.video_views.beacons.step import FAILED, Failure, Step
+from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX, TIMELINE_EVENTS_MAX
+from services.processor.applications.video_views.plays.place import follow, place
+from services.processor.applications.video_views.plays.session import Session
+from services.processor.applications.video_views.row.row import begun_ms_of, timeline_of
+from services.processor.applications.video_views.view.folded import taken_events
+from services.processor.applications.video_views.view.folded_state import Folded, StepTaken
+from services.processor.applications.video_views.view.growth import bound, may_grow
+from services.processor.applications.video_views.view.order.by_number import ByNumber
+from services.processor.applications.video_views.view.order.by_time import ByTime
+from services.processor.applications.video_views.view.progress.fold import fold
+from services.processor.applications.video_views.view.progress.progress import copied
+from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, events_of
+from services.processor.applications.video_views.view.state import ViewState, new_view, since
+from shared import codec
+from shared.codec import Undecodable
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import TimelineEvent
+from shared.sources import SOURCES
+
+#: An event as it is packed: client time (ms), code, playhead (ms), bitrate (bps).
+Packed = tuple[int, int, int, int]
+#: A step changes the state, the bitrate and one thing more at the most: what can still move always has room.
+_EVENTS_OF_STEP_MAX: Final = 3
+assert _EVENTS_OF_STEP_MAX * (RECENT_STEPS_MAX + 1) < TIMELINE_EVENTS_MAX
+#: So many texts of errors and warnings are kept.
+_SAID_MAX: Final = 2_000
+#: What beacons say of an error or a warning, by its name and its time on the client's clock.
+_Said = dict[tuple[str, int], list[Failure]]
+
+
+class Told(NamedTuple):
+    """An event, and what its beacon says of it: of an error or a warning alone, None where that is not known."""
+
+    event: TimelineEvent
+    said: Failure | None
+
+
+class WholeTimeline(NamedTuple):
+    """What the beacons that were folded say of one view."""
+
+    events: list[Told]
+    #: Distinct beacons of the view.
+    beacon_count: int
+    #: Up to when they say what it did, ms from its start.
+    known_to_ms: int
+
+
+class _ByNumber(ByNumber):
+    """The order of a view whose events are taken out of it: a gap that is given up lets many steps follow at once."""
+
+    taken: list[Packed] = msgspec.field(default_factory=list)
+
+    def fold_next(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
+        changed = super().fold_next(folded, dimensions, next_step)
+        self.taken += taken_events(folded)
+        return changed
+
+
+class _ByTime(ByTime):
+    """The same of a view whose beacons are put in order by time."""
+
+    taken: list[Packed] = msgspec.field(default_factory=list)
+
+    def take_step(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
+        taken = super().take_step(folded, dimensions, next_step)
+        self.taken += taken_events(folded)
+        return taken
+
+
+def _new(source: str, append_ms: int, first_seq: int | None = None) -> ViewState:
+    view = new_view(source, append_ms, first_seq)
+    order = view.order
+    if isinstance(order, ByNumber):
+        view.order = _ByNumber(
+            order.first_seq, order.next_seq, settled_next_seq=order.settled_next_seq, spans=order.spans
+        )
+    else:
+        view.order = _ByTime()
+    return view
+
+
+def _order_of(view: ViewState) -> _ByNumber | _ByTime:
+    assert isinstance(view.order, _ByNumber | _ByTime)
+    return view.order
+
+
+class _Shelf:
+    """The views of a key's plays, in memory, by ordinal."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.append_ms = 0
+        self.views: dict[int, tuple[ViewState, dict[str, Any]]] = {}
+
+    def open(self, ordinal: int) -> tuple[ViewState, dict[str, Any]] | None:
+        return self.views.get(ordinal)
+
+    def new(self, ordinal: int, first_seq: int | None) -> tuple[ViewState, dict[str, Any]]:
+        found = self.views[ordinal] = (_new(self.source, self.append_ms, first_seq), {})
+        return found
+
+    def drop(self, ordinal: int) -> None:
+        del self.views[ordinal]
+
+
+class Refolding:
+    """Takes the beacons of one key in the order of their append."""
+
+    def __init__(self, source: str) -> None:
+        self._shelf = _Shelf(source)
+        self._session: Session | None = None
+        #: By ordinal of a play, the events that were taken out of its view.
+        self._taken: dict[int, list[Packed]] = {}
+        self._said: _Said = {}
+        self._said_left = _SAID_MAX
+
+    def take(self, append_ms: int, value: bytes) -> None:
+        """The next beacon. What the fold rejects is left out, as beacons of another client than `source`."""
+        try:
+            beacon = codec.BEACON.decode(value)
+            step = to_step(beacon)
+        except Undecodable:
+            return
+        source = SOURCES[beacon.source]
+        if source.name != self._shelf.source:
+            return
+        self._shelf.append_ms = append_ms
+        if source.has_plays:
+            self._place(step, len(value))
+        else:
+            self._fold(step, len(value))
+        for ordinal, (view, _) in self._shelf.views.items():
+            if taken := _order_of(view).taken:
+                # A view is measured with all that it holds.
+                self._taken.setdefault(ordinal, []).extend(taken)
+                taken.clear()
+        self._listen(beacon, step)
+
+    def _fold(self, step: Step, beacon_bytes: int) -> None:
+        view, dimensions = self._shelf.open(1) or self._shelf.new(1, None)
+        taken = view.order.take_step(view.folded, dimensions, step)
+        if may_grow(view, taken, step):
+            bound(view, dimensions, beacon_bytes)
+        view.beacon_count += taken.is_new
+
+    def _place(self, step: Step, beacon_bytes: int) -> None:
+        if self._session is None:
+            self._session = Session(first_append_ms=self._shelf.append_ms)
+        placed = place(self._session, self._shelf, step)
+        if placed.taken is None:
+            return
+        follow(self._session, self._shelf, placed, step)
+        opened = self._shelf.open(placed.ordinal)
+        if opened is not None and may_grow(opened[0], placed.taken, step):
+            bound(*opened, beacon_bytes)
+
+    def _listen(self, beacon: Beacon, step: Step) -> None:
+        if not self._said_left or not (step.is_warning or step.is_error or step.state == FAILED):
+            return
+        said = said_of(beacon, step)
+        if said is not None and (said.code or said.message):
+            of_time = self._said.setdefault(("warning" if step.is_warning else "error", step.at_ms), [])
+            if said not in of_time:
+                of_time.append(said)
+                self._said_left -= 1
+
+    def timelines(self, *, are_all: bool) -> list[WholeTimeline]:
+        """Of each view that the beacons show, in their order; of a client without plays there is one at most.
+
+        `are_all`: there are no other beacons. If there may be, steps that wait for those before them are left out.
+        """
+        ordinals = [1] if self._session is None else [play.ordinal for play in self._session.plays]
+        opened = ((ordinal, self._shelf.open(ordinal)) for ordinal in ordinals)
+        return [self._timeline(ordinal, one[0], are_all=are_all) for ordinal, one in opened if one is not None]
+
+    def _timeline(self, ordinal: int, view: ViewState, *, are_all: bool) -> WholeTimeline:
+        progress = copied(view.progress)
+        packed = [*self._taken.get(ordinal, ()), *events_of(progress.timeline)]
+        for one in view.order.waiting if are_all else ():
+            progress.timeline = NO_EVENTS
+            fold(progress, one)
+            packed += events_of(progress.timeline)
+        begun_ms = begun_ms_of(progress, since(progress, view.play.counters_before))
+        events = timeline_of(packed, begun_ms)
+        known_to_ms = max(progress.at_ms - begun_ms, *(one.at_ms for one in events[-1:]), 0)
+        return WholeTimeline(_told(events, begun_ms, self._said), view.beacon_count, known_to_ms)
+
+
+def _told(events: Sequence[TimelineEvent], begun_ms: int, said: _Said) -> list[Told]:
+    """The events with what beacons say of them. Where the client's clock stepped, no beacon may have the time of an error."""
+    left = {key: deque(found) for key, found in said.items()}
+    told = []
+    for one in events:
+        of_time = left.get((one.event, begun_ms + one.at_ms))
+        told.append(Told(one, of_time.popleft() if of_time else None))
+    return told
