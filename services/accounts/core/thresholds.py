@@ -6,7 +6,10 @@ A figure is judged relative to n, the views on which it rests: the page does tha
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, get_args
 
-#: Metrics that are judged; of each, more is worse. `live_rebuffering_fraction`: viewers of this moment that wait, of all.
+from shared.directions import worse_when
+
+#: Metrics that are judged, in the direction that `shared.directions` says. `live_…`: of viewers of this moment; those that wait, of
+#: all.
 Metric = Literal[
     "rebuffer_fraction",
     "playback_failure_fraction",
@@ -14,7 +17,16 @@ Metric = Literal[
     "exit_before_start_fraction",
     "startup_ms_p50",
     "startup_ms_p95",
+    "bitrate_bps",
+    "request_throughput_bps",
+    "experience_score",
+    "startup_score",
+    "smoothness_score",
+    "quality_score",
+    "success_score",
+    "spi_good_fraction",
     "live_rebuffering_fraction",
+    "live_bitrate_bps",
 ]
 METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
 N_MAX: Final = 1_000_000
@@ -23,7 +35,10 @@ Origin = Literal["customer", "organisation", "default"]
 
 
 class Threshold(NamedTuple):
-    """Up to `good` a figure is good, above `bad` it is bad; of fewer than `n` views it is neither."""
+    """Up to `good` a figure is good, above `bad` it is bad; of fewer than `n` views it is neither.
+
+    Of a metric that is worse when it is lower: from `good` on it is good, below `bad` bad.
+    """
 
     good: float
     bad: float
@@ -34,7 +49,8 @@ class ThresholdWrong(ValueError):
     """No threshold that the metric can have."""
 
 
-#: Chosen here. Shares of views need no n of their own: their interval says how sure they are.
+#: Chosen here. Shares of views need no n of their own: their interval says how sure they are. Other metrics are not judged without
+#: a choice: what is good of a bitrate or a throughput depends on the videos and screens, and parts of a score are no verdict.
 DEFAULTS: Final[Mapping[Metric, Threshold]] = {
     "rebuffer_fraction": Threshold(0.005, 0.02, 30),
     "playback_failure_fraction": Threshold(0.005, 0.02, 1),
@@ -42,28 +58,41 @@ DEFAULTS: Final[Mapping[Metric, Threshold]] = {
     "exit_before_start_fraction": Threshold(0.03, 0.08, 1),
     "startup_ms_p50": Threshold(1_500, 3_000, 30),
     "startup_ms_p95": Threshold(4_000, 8_000, 100),
+    "experience_score": Threshold(80, 60, 30),
     "live_rebuffering_fraction": Threshold(0.02, 0.1, 10),
 }
 
 
+#: By the end of a metric's name, the largest figure that it can be.
+_LARGEST: Final = {"_fraction": (1, "a share"), "_score": (100, "a score")}
+
+
 def checked(metric: Metric, threshold: Threshold) -> Threshold:
     """The same. Raises `ThresholdWrong`."""
-    if threshold.good > threshold.bad:
-        raise ThresholdWrong("good is at most bad")
-    if metric.endswith("_fraction") and threshold.bad > 1:
-        raise ThresholdWrong("a share is at most 1")
+    if worse_when(metric) == "higher" and threshold.good > threshold.bad:
+        raise ThresholdWrong("good is at most bad: more is worse")
+    if worse_when(metric) == "lower" and threshold.good < threshold.bad:
+        raise ThresholdWrong("good is at least bad: less is worse")
+    for end, (largest, name) in _LARGEST.items():
+        if metric.endswith(end) and max(threshold.good, threshold.bad) > largest:
+            raise ThresholdWrong(f"{name} is at most {largest}")
     return threshold
 
 
-def effective(chosen: Iterable[tuple[str, str, Threshold]], customer_id: str) -> dict[Metric, tuple[Threshold, Origin]]:
-    """The thresholds in force for a customer (empty: for all together), from rows of customer, metric and threshold."""
+def effective(
+    chosen: Iterable[tuple[str, str, Threshold]], customer_id: str
+) -> dict[Metric, tuple[Threshold | None, Origin]]:
+    """The thresholds in force for a customer (empty: for all together), from rows of customer, metric and threshold.
+
+    None: the metric is not judged.
+    """
     by_place = {(customer, metric): threshold for customer, metric, threshold in chosen}
-    found: dict[Metric, tuple[Threshold, Origin]] = {}
+    found: dict[Metric, tuple[Threshold | None, Origin]] = {}
     for metric in METRICS:
         if customer_id and (own := by_place.get((customer_id, metric))):
             found[metric] = own, "customer"
         elif general := by_place.get(("", metric)):
             found[metric] = general, "organisation"
         else:
-            found[metric] = DEFAULTS[metric], "default"
+            found[metric] = DEFAULTS.get(metric), "default"
     return found

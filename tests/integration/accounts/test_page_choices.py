@@ -8,9 +8,10 @@ import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
-from services.accounts.core.thresholds import DEFAULTS
+from services.accounts.core.thresholds import DEFAULTS, METRICS
 from services.accounts.store import schema
 from services.accounts.store.customers import custom_dimensions, saved_views
+from shared.directions import worse_when
 from tests.integration.accounts.accounts_parts import Site, site
 
 pytestmark = pytest.mark.integration
@@ -129,13 +130,21 @@ async def test_thresholds_hold_for_a_customer_then_for_all_then_by_default(home:
         body = {"metric": "rebuffer_fraction", "customer": customer} | given
         return (await home.ask("PATCH", "/v1/thresholds", owner, body))[0]
 
-    defaults = {name: {**one._asdict(), "of": "default"} for name, one in DEFAULTS.items()}
+    nothing = dict.fromkeys(("good", "bad", "n"))
+    defaults = {
+        name: {
+            "worse": worse_when(name),
+            **(DEFAULTS[name]._asdict() if name in DEFAULTS else nothing),
+            "of": "default",
+        }
+        for name in METRICS
+    }
     assert await shown(viewer, "") == await shown(viewer, "acme") == defaults
     assert await choose("", good=0.01, bad=0.05, n=50) == 200
     assert await choose("acme", good=0.02, bad=0.1, n=9) == 200
-    rest = {"good": 0.01, "bad": 0.05, "n": 50, "of": "organisation"}
+    rest = {"worse": "higher", "good": 0.01, "bad": 0.05, "n": 50, "of": "organisation"}
     assert [(await shown(viewer, one))["rebuffer_fraction"] for one in ("acme", "other", "")] == [
-        {"good": 0.02, "bad": 0.1, "n": 9, "of": "customer"},
+        {"worse": "higher", "good": 0.02, "bad": 0.1, "n": 9, "of": "customer"},
         rest,
         rest,
     ]
@@ -149,8 +158,16 @@ async def test_thresholds_hold_for_a_customer_then_for_all_then_by_default(home:
         {"good": 0.2, "bad": 1.1, "n": 1},
         {"good": 0.0, "bad": 0.1, "n": 0},
         {"metric": "no_such", "good": 0.0, "bad": 0.1, "n": 1},
+        {"metric": "bitrate_bps", "good": 1e6, "bad": 4e6, "n": 1},
+        {"metric": "experience_score", "good": 101, "bad": 60, "n": 1},
     ):
         assert await choose("acme", **wrong) == 400, wrong
+    # Of a bitrate less is worse: what is good lies above what is bad. Without a choice it is not judged.
+    assert await choose("acme", metric="bitrate_bps", good=4e6, bad=1e6, n=20) == 200
+    judged = {"worse": "lower", "good": 4e6, "bad": 1e6, "n": 20, "of": "customer"}
+    assert (await shown(viewer, "acme"))["bitrate_bps"] == judged
+    assert await choose("acme", metric="bitrate_bps") == 200
+    assert (await shown(viewer, "acme"))["bitrate_bps"] == defaults["bitrate_bps"]
     body = {"metric": "rebuffer_fraction", "good": 0.0, "bad": 0.1, "n": 1}
     assert (await home.ask("PATCH", "/v1/thresholds", viewer, body))[0] == 403
     await home.got("POST", "/v1/customers", owner, {"id": "acme", "name": "Acme"})

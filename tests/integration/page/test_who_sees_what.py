@@ -14,7 +14,7 @@ from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
 from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, logged_in, number, within
-from tests.integration.page.page_parts import Looked, arrives
+from tests.integration.page.page_parts import Looked, arrives, watch_now
 from tests.integration.page.page_views import PLANS
 from tests.integration.parts.browsing import SOON_MS, inaccessible
 
@@ -205,6 +205,59 @@ def test_a_threshold_that_is_set_colours_the_figures_of_its_environment(seen: Se
     row.get_by_role("button", name="Back to before").click()
     expect(row).to_contain_text("as installed", timeout=SOON_MS)
     expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
+
+
+def test_thresholds_of_what_is_worse_when_it_is_lower_colour_the_other_way_round(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+
+    def row(metric: str) -> Locator:
+        return page.locator(f"[data-metric={metric}]")
+
+    def choose(metric: str, good: str, bad: str) -> None:
+        seen.open("settings?part=thresholds&of=acme")
+        row(metric).get_by_label("Good from (Mbps)").fill(good, timeout=SOON_MS)
+        row(metric).get_by_label("Bad below (Mbps)").fill(bad)
+        row(metric).get_by_label("From n views").fill("1")
+        row(metric).get_by_role("button", name="Save").click()
+
+    def colour() -> Locator:
+        seen.open("explore?customer=acme&range=1h&metrics=bitrate_bps")
+        value = page.locator("#overall .value")
+        expect(value).to_have_text(re.compile("Mbps"), timeout=SOON_MS)
+        return value
+
+    # What is good of a bitrate nobody can say for all: it is not coloured as installed.
+    expect(colour()).to_have_class("value ")
+    seen.open("settings?part=thresholds&of=acme")
+    expect(row("bitrate_bps")).to_contain_text("not coloured until", timeout=SOON_MS)
+    expect(row("experience_score")).to_contain_text("as installed")
+    expect(row("experience_score").get_by_label("Bad below (of 100)")).to_have_value("60")
+    choose("bitrate_bps", "900", "800.5")
+    expect(row("bitrate_bps")).to_contain_text("this environment's", timeout=SOON_MS)
+    expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
+    choose("bitrate_bps", "0.01", "0")
+    expect(row("bitrate_bps").get_by_label("Good from (Mbps)")).to_have_value("0.01", timeout=SOON_MS)
+    expect(colour()).to_have_class("value is-good", timeout=SOON_MS)
+    choose("bitrate_bps", "1", "2")
+    expect(page.locator("main")).to_contain_text("good is at least bad: less is worse", timeout=SOON_MS)
+    # Viewers of this moment, on Now: those of one CDN have 1 Mbps, those of the other 4.
+    choose("live_bitrate_bps", "3", "2")
+    expect(row("live_bitrate_bps")).to_contain_text("this environment's", timeout=SOON_MS)
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    low, high = (page.locator("#slice-cdn tbody tr", has_text=cdn).locator("td").nth(2) for cdn in ("fastly", "akamai"))
+    expect(low).to_contain_text("1.00 Mbps", timeout=SOON_MS)
+    expect(low).to_have_class("is-warm", timeout=SOON_MS)
+    expect(high).to_contain_text("4.00 Mbps")
+    expect(high).to_have_class("")
+    for metric in ("bitrate_bps", "live_bitrate_bps"):
+        seen.open("settings?part=thresholds&of=acme")
+        row(metric).get_by_role("button", name="Back to before").click(timeout=SOON_MS)
+        expect(row(metric)).to_contain_text("not coloured until", timeout=SOON_MS)
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    expect(low).to_contain_text("1.00 Mbps", timeout=SOON_MS)
+    expect(low).to_have_class("")
 
 
 def test_a_custom_dimension_with_a_title_is_explored_like_any_other(seen: Seen, looked: Looked) -> None:

@@ -59,10 +59,13 @@ export function interval(share, n) {
   return [Math.max(0, (middle - reach) / whole), Math.min(1, (middle + reach) / whole)];
 }
 
-/** Up to `good` a figure is good, above `bad` it is bad, of fewer than `n` views it is neither. @typedef {{good: number, bad: number, n: number}} Threshold */
+/**
+ * Up to `good` a figure is good, above `bad` it is bad; if less is worse, good from `good` on, and bad below `bad`. Of fewer than `n` views it is neither.
+ * @typedef {{worse: "higher" | "lower", good: number, bad: number, n: number}} Threshold
+ */
 
 /** Shares of views (or viewers), not of time: n says how sure they are. */
-const OF_VIEWS = new Set(["playback_failure_fraction", "startup_failure_fraction", "exit_before_start_fraction", "live_rebuffering_fraction"]);
+const OF_VIEWS = new Set(["playback_failure_fraction", "startup_failure_fraction", "exit_before_start_fraction", "spi_good_fraction", "live_rebuffering_fraction"]);
 
 /**
  * Whether a figure is good or bad beyond doubt: of a share of views, the whole interval must be on one side of the threshold.
@@ -75,6 +78,7 @@ export function levelOf(threshold, metric, figure) {
   if (!threshold || !figure || figure.value === null || figure.n < threshold.n) return "";
   const isOfViews = OF_VIEWS.has(metric);
   const [low, high] = isOfViews ? interval(figure.value, figure.n) : [figure.value, figure.value];
+  if (threshold.worse === "lower") return high < threshold.bad ? "bad" : low >= threshold.good ? "good" : "";
   if (low > threshold.bad) return "bad";
   return high <= threshold.good ? "good" : "";
 }

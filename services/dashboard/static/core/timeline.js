@@ -30,7 +30,7 @@ const isWhole = (row, read) => !read.is_cut && read.beacons_n >= row.beacon_coun
 
 /** A row with the events that were read from its beacons, where these are more. Behind what was read nothing is known. @param {any} row @param {Read | null} read */
 export function withRead(row, read) {
-  if (!read?.agrees || read.events.length <= (row.events ?? []).length) return row;
+  if (!read || read.events.length <= (row.events ?? []).length) return row;
   return { ...row, events: read.events, known_to_ms: isWhole(row, read) ? null : read.known_to_ms };
 }
 

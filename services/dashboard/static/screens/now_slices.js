@@ -61,6 +61,9 @@ function Slice({ name, values, of, isWhole }) {
 /** Whether a slice is marked. @param {any} one */
 const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
 
+/** Whether its bitrate is. @param {any} one */
+const isLow = (one) => classOf("live_bitrate_bps", { value: cellsOf(one).bps ?? null, n: one.bitrate_viewers_now }) === "is-bad";
+
 /** @param {{name: string, one: any, most: number, of: string[]}} props */
 function SliceRow({ name, one, most, of }) {
   const cells = cellsOf(one);
@@ -72,7 +75,7 @@ function SliceRow({ name, one, most, of }) {
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
     <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
     <td class=${isWarm(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//></td>
-    <td><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
+    <td class=${isLow(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
     <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
   </tr>`;
 }

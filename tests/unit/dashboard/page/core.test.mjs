@@ -181,6 +181,25 @@ test("one failure of 83 is no disaster, and 20 of 100 are", () => {
   assert.ok(Math.abs(low - 0.4038) < 1e-4 && Math.abs(high - 0.5962) < 1e-4, `${low} ${high}`);
 });
 
+test("a figure of which less is worse is bad below and good above its thresholds, as surely as any other", () => {
+  const judged = (/** @type {string} */ metric, /** @type {any} */ threshold, /** @type {number | null} */ value, /** @type {number} */ n) => levelOf({ worse: "lower", ...threshold }, metric, { value, n });
+  const [bitrate, share] = [{ good: 4e6, bad: 1e6, n: 30 }, { good: 0.9, bad: 0.7, n: 1 }];
+  const cases = [
+    ["bitrate_bps", bitrate, 0.9e6, 80, "bad"],
+    ["bitrate_bps", bitrate, 1e6, 80, ""],
+    ["bitrate_bps", bitrate, 3.9e6, 80, ""],
+    ["bitrate_bps", bitrate, 4e6, 80, "good"],
+    ["bitrate_bps", bitrate, 0.9e6, 29, ""],
+    ["bitrate_bps", bitrate, null, 80, ""],
+    // Of ten views six were good: that may be chance.
+    ["spi_good_fraction", share, 0.6, 10, ""],
+    ["spi_good_fraction", share, 0.6, 200, "bad"],
+    ["spi_good_fraction", share, 1, 10, ""],
+    ["spi_good_fraction", share, 0.98, 500, "good"],
+  ];
+  for (const [metric, threshold, value, n, level] of cases) assert.equal(judged(metric, threshold, value, n), level, `${metric} ${value} of ${n}`);
+});
+
 test("figures are worded in their unit", () => {
   assert.deepEqual(
     [["fraction", 0.354], ["ms", 480], ["ms", 1234], ["ms", 600_000], ["bps", 3_210_000], ["views", 1234567], ["score", 81.25], ["fraction", null]].map(([unit, value]) => valueText(unit, value)),

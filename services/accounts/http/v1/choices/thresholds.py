@@ -11,6 +11,7 @@ from services.accounts.http.problems import unknown
 from services.accounts.http.v1.operations import Call, Operation
 from services.accounts.service import Accounts
 from services.accounts.store.customers import thresholds
+from shared.directions import Worse, worse_when
 from shared.schemas.beacon import CUSTOMER_ID
 
 _Customer = Annotated[str, msgspec.Meta(max_length=64, description="a customer; empty: all that have no own")]
@@ -25,15 +26,18 @@ class ThresholdsAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShownThreshold(msgspec.Struct, frozen=True):
-    """Up to `good` a figure is good, above `bad` bad, of fewer than `n` views neither. Shares from 0 to 1, times in ms.
+    """What a figure is by its threshold: shares from 0 to 1, times in ms, bitrates in bps, scores to 100.
 
-    `of`: who chose it.
+    If more is worse (`worse` is `higher`), it is good up to `good`, and bad above `bad`. If less is worse (`lower`), it is good
+    from `good` on, and bad below `bad`. Of fewer than `n` views it is neither. All three null: the metric is not judged.
+    `of`: who chose.
     """
 
     metric: Metric
-    good: float
-    bad: float
-    n: int
+    worse: Worse
+    good: float | None
+    bad: float | None
+    n: int | None
     of: Origin
 
 
@@ -46,7 +50,7 @@ class Thresholds(msgspec.Struct, frozen=True):
 class ThresholdChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The threshold that is chosen for a customer, or, without one, for all customers that have none of their own.
 
-    All three null: as without a choice.
+    `good` is at most `bad`; of a metric that is worse when it is lower, at least. All three null: as without a choice.
     """
 
     metric: Metric
@@ -95,7 +99,12 @@ class ThresholdOperations:
         organisation_id = call.principal.organisation_id
         chosen = await self._ask(partial(thresholds.chosen, organisation_id=organisation_id, customer_id=customer_id))
         found = effective(chosen, customer_id)
-        return Thresholds([ShownThreshold(metric, *one, of) for metric, (one, of) in found.items()])
+        return Thresholds([_shown(metric, one, of) for metric, (one, of) in found.items()])
+
+
+def _shown(metric: Metric, threshold: Threshold | None, of: Origin) -> ShownThreshold:
+    good, bad, n = (None, None, None) if threshold is None else threshold
+    return ShownThreshold(metric, worse_when(metric), good, bad, n, of)
 
 
 def _customer(call: Call, customer_id: str) -> str:

@@ -8,7 +8,7 @@ import { place } from "../place.js";
 
 /** @typedef {import("../../core/figures.js").Threshold} Threshold */
 
-/** By metric; empty until they are known: then nothing is coloured. @type {import("@preact/signals").Signal<Record<string, Threshold>>} */
+/** By metric, of those that are judged; empty until they are known: then nothing is coloured. @type {import("@preact/signals").Signal<Record<string, Threshold>>} */
 export const thresholds = signal({});
 
 let asked = "";
@@ -21,7 +21,7 @@ export async function askThresholds(customer) {
   try {
     const found = await fetchJson(`/v1/thresholds?${new URLSearchParams({ customer: customer === "*" ? "" : customer })}`);
     if (asked !== customer) return;
-    thresholds.value = Object.fromEntries(found.thresholds.map((/** @type {any} */ one) => [one.metric, one]));
+    thresholds.value = Object.fromEntries(found.thresholds.filter((/** @type {any} */ one) => one.n !== null).map((/** @type {any} */ one) => [one.metric, one]));
   } catch (problem) {
     // A customer that one may not see: the screen says so.
     if (/** @type {any} */ (problem).status !== 404) timer = setTimeout(() => askThresholds(customer), 5_000);

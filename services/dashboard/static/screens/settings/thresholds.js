@@ -36,32 +36,42 @@ export default function Thresholds() {
     go({ more: { ...more, of: String(new FormData(event.target).get("of")).trim() } });
   };
   return html`<form class="pick" key=${`of-${of}`} onSubmit=${show}><label>Environment <input name="of" list="environments" autocomplete="off" defaultValue=${of} maxlength="64" placeholder="all that have no own" /></label><${Environments} /><button type="submit">Show</button></form>
-    <p class="note">Up to <em>good</em> a figure is green, above <em>bad</em> red. Of fewer views than <em>n</em> it is neither, and a share of views is judged only if its 95 % interval lies wholly on one side: 1 failure of 83 is no disaster.</p>
+    <p class="note">Up to <em>good</em> a figure is green, above <em>bad</em> red. Where less is worse, as of bitrates and scores, it is green from <em>good</em> on, and red below <em>bad</em>. Of fewer views than <em>n</em> it is neither, and a share of views is judged only if its 95 % interval lies wholly on one side: 1 failure of 83 is no disaster.</p>
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
     <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<ul class="thresholds" id="thresholds">${data.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric}`} one=${one} set=${set} />`)}</ul>`} />`;
 }
 
-/** Shares in %, times in ms. @param {{one: any, set: (body: any) => void}} props */
+/** Figures of live viewers, which are no metrics of views: their titles, meanings and units. @type {Record<string, {title: string, term: string, unit: string}>} */
+const LIVE = {
+  live_rebuffering_fraction: { title: "Viewers of this moment that rebuffer", term: "live rebuffering", unit: "fraction" },
+  live_bitrate_bps: { title: "Bitrate of viewers of this moment", term: "live bitrate", unit: "bps" },
+};
+/** How a figure is typed: `per` of the API's unit are one of `name`. @type {Record<string, {per: number, name: string, max?: number}>} */
+const TYPED = { fraction: { per: 0.01, name: "%", max: 100 }, ms: { per: 1, name: "ms" }, bps: { per: 1e6, name: "Mbps" }, score: { per: 1, name: "of 100", max: 100 } };
+
+/** @param {{one: any, set: (body: any) => void}} props */
 function One({ one, set }) {
-  const isShare = one.metric.endsWith("_fraction");
-  const scale = isShare ? 100 : 1;
+  const live = LIVE[one.metric];
+  const { unit } = live ?? metricOf(one.metric);
+  const { per, name: unitName, max } = TYPED[unit] ?? { per: 1, name: unit };
   const mayEdit = session.value?.permissions.includes("edit") ?? false;
-  const isLive = one.metric === "live_rebuffering_fraction";
-  const title = isLive ? "Viewers of this moment that rebuffer" : capital(metricOf(one.metric).title);
-  const shown = (/** @type {number} */ value) => String(Number((value * scale).toPrecision(6)));
+  const title = live?.title ?? capital(metricOf(one.metric).title);
+  const [good, bad] = one.worse === "lower" ? ["Good from", "Bad below"] : ["Good to", "Bad above"];
+  const shown = (/** @type {number | null} */ value) => (value === null ? "" : String(Number((value / per).toPrecision(6))));
   const save = (/** @type {any} */ event) => {
     event.preventDefault();
     const given = new FormData(event.target);
-    const [good, bad] = ["good", "bad"].map((name) => Number(given.get(name)) / scale);
-    set({ metric: one.metric, good, bad, n: Number(given.get("n")) });
+    // What is typed has few digits: 0.1 of a hundredth is no 0.0010000000000000002.
+    const figure = (/** @type {string} */ name) => Number((Number(given.get(name)) * per).toPrecision(12));
+    set({ metric: one.metric, good: figure("good"), bad: figure("bad"), n: Number(given.get("n")) });
   };
-  const unit = isShare ? "%" : "ms";
+  const isJudged = one.n !== null;
   return html`<li data-metric=${one.metric}><form onSubmit=${save}>
-    <b>${title}</b> ${isLive ? html`<${Meaning} title=${title} term="live rebuffering" />` : html`<${MetricMeaning} name=${one.metric} />`} <span class="note">${ORIGINS[/** @type {keyof typeof ORIGINS} */ (one.of)]}</span>
+    <b>${title}</b> ${live ? html`<${Meaning} title=${title} term=${live.term} />` : html`<${MetricMeaning} name=${one.metric} />`} <span class="note">${isJudged ? ORIGINS[/** @type {keyof typeof ORIGINS} */ (one.of)] : "not coloured until somebody says what is good"}</span>
     <span class="row">
-      <label>Good to (${unit}) <${Field} name="good" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
-      <label>Bad above (${unit}) <${Field} name="bad" type="number" step="any" min="0" max=${isShare ? 100 : undefined} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
-      <label>From n views <${Field} name="n" type="number" min="1" max="1000000" value=${String(one.n)} disabled=${!mayEdit} required /></label>
+      <label>${good} (${unitName}) <${Field} name="good" type="number" step="any" min="0" max=${max} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
+      <label>${bad} (${unitName}) <${Field} name="bad" type="number" step="any" min="0" max=${max} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
+      <label>From n views <${Field} name="n" type="number" min="1" max="1000000" value=${isJudged ? String(one.n) : ""} disabled=${!mayEdit} required /></label>
       ${mayEdit && html`<button type="submit" aria-label=${`Save: ${title}`}>Save</button>`}
       ${mayEdit && one.of !== "default" && html`<button type="button" aria-label=${`Back to before: ${title}`} onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
     </span>
