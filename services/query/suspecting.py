@@ -3,7 +3,6 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -20,18 +19,16 @@ from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from services.query.rim.marks import COHORTS_MAX
-from services.query.rim.threads import both, until_over
+from services.query.rim.threads import both, several, until_over
 from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
-from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
+from shared.statistics.suspects.sampling import BAD_MAX, FEW_OF, GOOD_MAX, Sampling, sampling
 from shared.statistics.suspects.search import NEAR_MAX, searched
 from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
-#: Of one search. It is the only one, and DuckDB has nothing to do meanwhile.
-_THREADS: Final = 2
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
 _LARGEST: Final = 0.995
 
@@ -43,7 +40,7 @@ class Sample:
     table: pa.Table
     events: Floats
     exposure: Floats
-    #: How many views there are in all.
+    #: About how many views there are in all.
     views: int
     #: The rows of all views of the range, those without events and exposure too; or what has them, where they are too many.
     whole: pa.Table | Views
@@ -90,7 +87,8 @@ class Suspecting:
             limit = SUSPECTS_MAX if is_confirmed else question.limit
             found = await until_over(_searched, question, limit, *samples)
             outcome = await self._judged(question, samples, found, is_confirmed=is_confirmed)
-        read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
+        counted = sum(int(side["counted"]) for side in outcome.rows)
+        read = answers.Looked(counted, sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
 
     async def _judged(
@@ -145,11 +143,12 @@ class Suspecting:
         if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
             return None
         views = whole or await self._answering.views(question, read)
-        (totals,) = (await views.table(partial(statements.totals, question, measured))).to_pylist()
+        (totals,) = (await views.few.table(partial(statements.totals, question, measured))).to_pylist()
         if totals["rows"] <= self._good_max:
             return None
         how = sampling(totals["views"], totals["bad"], bad_max=self._bad_max, good_max=self._good_max)
-        table = _encoded(await views.table(partial(statements.sampled, question, measured, how)), len(question.by))
+        chosen = await _chosen(views, question, measured, how)
+        table = _encoded(await chosen.table(partial(statements.sampled, question, measured, how)), len(question.by))
         events, exposure = _numbers(table)
         return Sample(table, events, how.exposure(events, exposure), totals["views"], views)
 
@@ -167,6 +166,17 @@ class Suspecting:
             alone = measured.alone(side)
             return await sample.whole.table(partial(statements.figures, alone, measured, marked), marked)
         return await self._answering.table_of({"found": sample.whole}, statements.figures_of_rows(side, marked))
+
+
+async def _chosen(views: Views, question: Question, measured: Measured, how: Sampling) -> Views:
+    """Views among which are all of a sample. A statement for places reads few columns of all views, and all columns of few."""
+    places = partial(statements.places, question, measured, how)
+    if how.good_of % FEW_OF:
+        return await views.only(places)
+    few = await views.few.only(places)
+    if how.bad_of % FEW_OF == 0:
+        return few
+    return await views.with_others(partial(statements.places_beside_few, question, measured, how), few)
 
 
 def _of_metric(rows: pa.Table, dimensions: int, measured: Measured, measures: Sequence[Measured]) -> pa.Table:
@@ -200,7 +210,7 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
 
 def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="search") as threads:
+    with several("search") as threads:
         return searched(beside_rest(found) if question.against == "rest" else found, limit=limit, each=threads.map)
 
 

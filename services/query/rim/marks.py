@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from services.query.core.dimensions import Dimension, dimension
 from services.query.core.filters import Codes, Filter, whole_number
+from services.query.rim.threads import several
 
 Flags = NDArray[np.bool_]
 #: A number that no text has.
@@ -27,7 +28,9 @@ def masks(table: pa.Table, cohorts: Sequence[Filter], codes: Codes) -> pa.Chunke
     """
     fields = dict.fromkeys(named.column or named.fields[0] for one in cohorts for named, _ in _conditions(one))
     batches = table.select(list(fields)).to_batches(max_chunksize=_ROWS_AT_ONCE)
-    return pa.chunked_array([pa.array(_Batch(batch, codes).masks(cohorts)) for batch in batches], pa.uint32())
+    with several("marks") as threads:
+        found = threads.map(lambda batch: pa.array(_Batch(batch, codes).masks(cohorts)), batches)
+        return pa.chunked_array(list(found), pa.uint32())
 
 
 class _Batch:
