@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -19,7 +20,7 @@ from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from services.query.rim.marks import COHORTS_MAX
-from services.query.rim.threads import both, several, until_over
+from services.query.rim.threads import both, until_over
 from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, FEW_OF, GOOD_MAX, Sampling, sampling
@@ -27,6 +28,8 @@ from shared.statistics.suspects.search import NEAR_MAX, searched
 from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
+#: Of one search. It is the only one, and DuckDB has nothing to do meanwhile.
+_THREADS: Final = 2
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
@@ -95,8 +98,14 @@ class Suspecting:
         self, question: SuspectsQuestion, samples: list[Sample], found: Searched, *, is_confirmed: bool
     ) -> answers.Outcome:
         """What was found, with the figures of all views; of a sample's counts only what they confirm."""
+        counted = found
+        now, usual = await self._figures_of_both(question, samples, counted)
         while True:
-            rows, together = await self._figures_of_both(question, samples, found)
+            # What is counted again is the same cohorts in another order: their views were read once.
+            order, left_out = found.places_in(counted), answers.left_out_of(found)
+            sides = [statements.reordered(side, order) for side in (now, usual)]
+            rows = statements.figures_by_cohort(sides[0], left_out), statements.figures_by_cohort(sides[1], left_out)
+            together = statements.together(sides[0], left_out)
             said = answers.said_of(question, found, rows)
             places = confirmed(found, said, together) if is_confirmed else [*range(len(found.found))]
             # Each time more is denied.
@@ -109,18 +118,16 @@ class Suspecting:
 
     async def _figures_of_both(
         self, question: SuspectsQuestion, samples: list[Sample], found: Searched
-    ) -> tuple[answers.Rows, list[int]]:
-        """The figures now and usually, and of each cohort the bits of those with which it has views in common now."""
-        marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
+    ) -> list[list[dict[str, Any]]]:
+        """The rows of `statements.figures` now and usually; a bit a cohort that is listed."""
+        marked = answers.cohorts_of(found)
         tables = await both(
             *(
                 self._figures(question.measured, side, sample, marked)
                 for side, sample in zip(question.sides, samples, strict=True)
             )
         )
-        now, usual = (table.to_pylist() for table in tables)
-        figures = [statements.figures_by_cohort(side, left_out) for side in (now, usual)]
-        return (figures[0], figures[1]), statements.together(now, left_out)
+        return [table.to_pylist() for table in tables]
 
     async def _sample(self, measured: Measured, question: Question, read: Read, whole: Views | None = None) -> Sample:
         """The views of a range that are searched; `whole` has all of them, if they were looked at before."""
@@ -210,7 +217,7 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
 
 def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    with several("search") as threads:
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="search") as threads:
         return searched(beside_rest(found) if question.against == "rest" else found, limit=limit, each=threads.map)
 
 

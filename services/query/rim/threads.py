@@ -2,19 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: Of one piece of work on numbers. numpy and Arrow work without the interpreter's lock.
-_SEVERAL: Final = 2
-
-
-def several(name: str) -> ThreadPoolExecutor:
-    """Threads for the parts of one piece of work, for a `with` statement around it."""
-    return ThreadPoolExecutor(_SEVERAL, thread_name_prefix=name)
 
 
 async def until_over(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
