@@ -69,7 +69,15 @@ class Loaded:
 
     def only(self, places: pa.Array) -> pa.Table:
         """The rows at these places."""
-        return self.rows.take(pa.array(np.sort(places.to_numpy())))
+        # Of a table Arrow would copy every column into one piece first.
+        batches = self.rows.to_batches()
+        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+        wanted = np.sort(places.to_numpy())
+        within = np.split(wanted, np.searchsorted(wanted, starts[1:-1]))
+        found = [
+            batch.take(pa.array(its - start)) for batch, its, start in zip(batches, within, starts[:-1], strict=True)
+        ]
+        return pa.Table.from_batches(found, self.rows.schema)
 
     def _laid_out(
         self, asked: Asking, beside: Mapping[str, pa.Array | pa.ChunkedArray]
