@@ -218,7 +218,7 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     course = page.locator("#course .chart").first
     course.locator(".plot").press("ArrowRight")
     expect(course.locator(".legend .note")).to_have_text(re.compile(r"^n [\d,]+$"))
-    for head in ("#figure-then", "#found-title"):
+    for head in ("#figure-then", "#found-title", "#course .chart >> nth=0"):
         page.locator(head).get_by_role("button", name="What Viewers rebuffering means").click()
         expect(page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
         page.keyboard.press("Escape")

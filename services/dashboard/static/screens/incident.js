@@ -132,9 +132,10 @@ function Course({ incident }) {
   const drawn = (/** @type {any} */ picture) => {
     const { times, values, counts, beside } = historyLines(picture, event.metric, value);
     if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
-    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers, /** @type {number[]} */ of = []) => [{ title: name, kind: "value", key: [], values: numbers, counts: of }];
+    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers, /** @type {number[]} */ of = [], /** @type {any} */ words = undefined) => [{ title: name, kind: "value", key: [], values: numbers, counts: of, name: words }];
+    const named = html`${title} <${RuleMeaning} metric=${event.metric} />`;
     return html`<div class="charts">
-      <${Chart} times=${times} lines=${line(title, values, counts ?? [])} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${counts !== null} />
+      <${Chart} times=${times} lines=${line(title, values, counts ?? [], named)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${counts !== null} />
       <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} marks=${marks} title=${`${counted} ${step}`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
