@@ -1,4 +1,4 @@
-"""Of how many a figure is stands beside it, on every screen, and what is of too few is not shown: compared and usual figures too."""
+"""Of how many a figure is stands beside it, and what is of too few is not shown: compared and usual figures too."""
 
 import re
 from typing import Any, Final

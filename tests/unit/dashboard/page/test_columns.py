@@ -22,7 +22,8 @@ NOON_MS = 1_795_867_200_000
 def computed(what: str) -> dict[str, str | None]:
     script = (
         "import { fieldText, fieldTitle } from './words/view_fields.js'; import { distributedBy, fieldOf } from './behind.js';"
-        f"const of = (names, what) => Object.fromEntries(names.map((name) => [name, what(name)])); console.log(JSON.stringify({what}));"
+        "const of = (names, what) => Object.fromEntries(names.map((name) => [name, what(name)]));"
+        f"console.log(JSON.stringify({what}));"
     )
     command = ["node", "--input-type=module", "-e", script]
     run = subprocess.run(command, cwd=_CORE, capture_output=True, text=True, timeout=60, check=True)
