@@ -15,7 +15,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
-from services.rim.http.openapi import Operation, document, merged
+from services.rim.http.openapi import Operation, document, merged, passed_on
 from services.rim.http.problems import problem_response
 from services.rim.http.tls import connector
 from shared.codec import NO_JSON
@@ -31,6 +31,9 @@ _OF_A_CONNECTION: Final = frozenset(
 _FORWARDED: Final = "X-Forwarded-For"
 _CHUNK_BYTES_MAX: Final = 256 * 1024
 _DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
+#: It is made at its service's start: what takes longer is away.
+_DOCUMENT_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
+_AWAY: Final = Problem(503, "The part that answers this is away", "query-away")
 #: So many questions are passed on at a time: each holds a connection.
 _CONNECTIONS_MAX: Final = 200
 
@@ -42,6 +45,8 @@ class Forwarding:
         self._url = url.rstrip("/")
         self._wait_seconds_max = wait_seconds_max
         self._session: aiohttp.ClientSession | None = None
+        #: The document of the other service as it was given last.
+        self._theirs: dict[str, object] | None = None
         #: What is served here.
         self._own: list[AbstractResource] = []
 
@@ -51,9 +56,14 @@ class Forwarding:
         self._own = list(routing.app.router.resources())
 
         async def describe(_: web.Request) -> web.Response:
-            found = await self._described()
+            if not self._url:
+                return web.Response(body=msgspec.json.encode(own), content_type="application/json")
+            # What it said before is true until it is replaced. Half a document would say that the other half is not there.
+            self._theirs = await self._described() or self._theirs
+            if self._theirs is None:
+                return problem_response(_AWAY)
             # The service's own title and words come first.
-            whole = own if found is None else merged(found, own)
+            whole = merged(passed_on(self._theirs), own)
             return web.Response(body=msgspec.json.encode(whole), content_type="application/json")
 
         routing.get("/v1/openapi.json", describe, PUBLIC, name="openapi")
@@ -103,23 +113,26 @@ class Forwarding:
                 return await _copied(request, answer)
         except TimeoutError:
             log.warning("query_away", kind="deadline")
-            return problem_response(Problem(504, "The service query takes too long", "query-slow"))
+            return problem_response(Problem(504, "The answer takes too long", "query-slow"))
         except aiohttp.ClientConnectionError as error:
             log.warning("query_away", kind=type(error).__name__)
-            return problem_response(Problem(503, "The service query does not answer", "query-away"))
+            return problem_response(_AWAY)
         except aiohttp.ClientError as error:
             log.error("query_answers_badly", kind=type(error).__name__)
-            return problem_response(Problem(502, "The service query gives no answer that is one", "query-broken"))
+            return problem_response(
+                Problem(502, "The part that answers this gives no answer that is one", "query-broken")
+            )
 
     async def _methods_here(self, request: web.Request) -> set[str]:
         return {method for resource in self._own for method in (await resource.resolve(request))[1]}
 
     async def _described(self) -> dict[str, object] | None:
         """The document of the other service; None while it is away."""
-        if not self._url or self._session is None:
-            return None
+        assert self._session is not None, "not opened"
         try:
-            async with self._session.get(f"{self._url}/v1/openapi.json", allow_redirects=False) as answer:
+            async with self._session.get(
+                f"{self._url}/v1/openapi.json", allow_redirects=False, timeout=_DOCUMENT_TIMEOUT
+            ) as answer:
                 body = await answer.content.read(_DOCUMENT_BYTES_MAX)
                 while not answer.content.at_eof() and len(body) < _DOCUMENT_BYTES_MAX:
                     body += await answer.content.read(_DOCUMENT_BYTES_MAX - len(body))

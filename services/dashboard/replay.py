@@ -204,4 +204,4 @@ def _away() -> web.Response:
 
 
 def _wrong(detail: str) -> web.Response:
-    return problem_response(Problem(400, "The question is wrong", "wrong-question", detail))
+    return problem_response(Problem(400, "The question is wrong", "question", detail))

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import psycopg
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaException
 
 from services.alerts.store import incidents
 from services.notifications.settings import NotificationsSettings
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway
-from services.rim.kafka.connection import client_config, log_client_error, session_config
+from services.rim.kafka.connection import client_config, log_client_error, passes, session_config
 from services.rim.telemetry.metrics import counter
 from shared import codec
 from shared.codec import Undecodable
@@ -103,7 +103,7 @@ async def _land_all(connection: psycopg.AsyncConnection, events: Sequence[AlertE
 def _event(message: Any) -> AlertEvent | None:
     error = message.error()
     if error is not None:
-        if error.code() == KafkaError._ALL_BROKERS_DOWN or error.retriable():
+        if passes(error):
             log.warning("kafka_away", error=error.str())
             return None
         raise KafkaException(error)

@@ -16,6 +16,7 @@ from services.query.core.answer import About, Answer, Source
 from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql import figures, planning
+from services.query.core.sql.coded import PLACE
 from services.query.core.sql.planning import Way
 from services.query.core.sql.relation import Scan, relation
 from services.query.core.sql.statements import UNKNOWN_RANK, Statement
@@ -205,6 +206,30 @@ class Views:
         if self._loaded is None:
             return await self._engine.ask(*_laid_out(self._question, self._read, asked(None)))
         return await self._engine.ask(*await self._loaded.laid_out(asked, ()))
+
+    @property
+    def few(self) -> "Views":
+        """The few of them (`statements.IS_OF_FEW`), where columns in memory have these first; else all: a statement says which."""
+        return self if self._loaded is None else self._with(self._loaded.few())
+
+    async def only(self, places: Asking) -> "Views":
+        """Those of columns in memory whose places a statement finds; of files all: their columns would be read twice."""
+        return self if self._loaded is None else self._with(replace(self._loaded, rows=await self._at(places)))
+
+    async def with_others(self, places: Asking, views: "Views") -> "Views":
+        """The same beside those of `views`."""
+        if self._loaded is None or views._loaded is None:
+            return self
+        both = pa.concat_tables([views._loaded.rows, await self._at(places)])
+        return self._with(replace(self._loaded, rows=both))
+
+    def _with(self, loaded: Loaded) -> "Views":
+        return Views(self._engine, self._question, self._read, loaded)
+
+    async def _at(self, places: Asking) -> pa.Table:
+        assert self._loaded is not None
+        found = await self._engine.ask_table(*self._loaded.numbered(places))
+        return await until_over(self._loaded.only, found[PLACE])
 
     async def table(self, asked: Asking, marked: Sequence[Filter] = ()) -> pa.Table:
         """The same as a table. A statement with codes has column `mask`, a bit for each cohort of `marked`."""

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import structlog
 
@@ -37,6 +38,8 @@ class Loaded:
 
     question: Question
     rows: pa.Table
+    #: Of those the few: `statements.IS_OF_FEW`. None: it is not known which.
+    of_few: pa.Table | None
     values: Mapping[str, Values]
     #: Other tables that statements read.
     beside: Mapping[str, pa.Table]
@@ -52,10 +55,37 @@ class Loaded:
 
     async def laid_out(self, asked: Asking, marked: Sequence[Filter]) -> tuple[Statement, dict[str, pa.Table]]:
         """A statement over relation `views` as a whole one, and its tables. `marked`: cohorts of which each view has a bit."""
+        if not marked:
+            return self._laid_out(asked, {})
+        return self._laid_out(asked, {coded.MASK: await until_over(masks, self.rows, marked, self)})
+
+    def numbered(self, asked: Asking) -> tuple[Statement, dict[str, pa.Table]]:
+        """A statement that says which rows it finds, by `coded.PLACE`, and its tables."""
+        return self._laid_out(asked, {coded.PLACE: pa.array(np.arange(self.rows.num_rows, dtype=np.uint32))})
+
+    def few(self) -> "Loaded":
+        """The few of its rows; all of them where these are not known."""
+        return self if self.of_few is None else replace(self, rows=self.of_few)
+
+    def only(self, places: pa.Array) -> pa.Table:
+        """The rows at these places."""
+        # Of a table Arrow would copy every column into one piece first.
+        batches = self.rows.to_batches()
+        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+        wanted = np.sort(places.to_numpy())
+        within = np.split(wanted, np.searchsorted(wanted, starts[1:-1]))
+        found = [
+            batch.take(pa.array(its - start)) for batch, its, start in zip(batches, within, starts[:-1], strict=True)
+        ]
+        return pa.Table.from_batches(found, self.rows.schema)
+
+    def _laid_out(
+        self, asked: Asking, beside: Mapping[str, pa.Array | pa.ChunkedArray]
+    ) -> tuple[Statement, dict[str, pa.Table]]:
         rows = self.rows
-        if marked:
-            rows = rows.append_column(coded.MASK, await until_over(masks, rows, marked, self))
-        relation, of_views = coded.relation(self.question, self, is_marked=bool(marked)), asked(self)
+        for name, column in beside.items():
+            rows = rows.append_column(name, column)
+        relation, of_views = coded.relation(self.question, self, tuple(beside)), asked(self)
         # Suspects read no texts: the numbers of a sample become texts afterwards.
         texts = () if self.question.shape == "suspects" else (one.column for one in self.question.by if one.column)
         values = {f"values_{text}": self.values[text].table() for text in texts}
@@ -114,21 +144,18 @@ class Memory:
 
         `views` is the relation of those rows, over `tables`; None: there are none.
         """
-        whole = kept.table
         if views is not None:
             condition, values = statements.conditions_of(question)
             beside = f"SELECT * FROM ({views.sql}) AS views WHERE {condition}"  # noqa: S608 - names of ours
             found = await self._engine.ask_table(Statement(beside, (*views.parameters, *values), views.columns), tables)
             try:
-                whole = await until_over(self._columns.widened, kept, found)
+                kept = await until_over(self._columns.widened, kept, found)
             except TooManyValues:
                 log.info("columns_not_widened", rows=found.num_rows, values_max=VALUES_MAX)
                 return None
-        for field in coded.raw_texts(question):
-            chunks = [kept.values[field].texts(chunk) for chunk in whole[field].chunks]
-            whole = whole.append_column(f"text_{field}", pa.chunked_array(chunks))
         pinned = {name: table for name, table in tables.items() if name == "pinned"}
-        return Loaded(question, whole, kept.values, pinned)
+        of_few = None if kept.few is None else _with_texts(question, kept, kept.few)
+        return Loaded(question, _with_texts(question, kept, kept.table), of_few, kept.values, pinned)
 
     def _have_read(self, files: dict[str, int], fields: Sequence[str]) -> None:
         for path, names in self._columns.missing(files, fields).items():
@@ -145,3 +172,11 @@ class Memory:
             log.warning("columns_not_read", kind=type(error).__name__)
         finally:
             self._under_way -= {(path, name) for name in fields}
+
+
+def _with_texts(question: Question, kept: Kept, rows: pa.Table) -> pa.Table:
+    """Rows with the texts that metrics read as they are."""
+    for field in coded.raw_texts(question):
+        chunks = [kept.values[field].texts(chunk) for chunk in rows[field].chunks]
+        rows = rows.append_column(f"text_{field}", pa.chunked_array(chunks, pa.dictionary(pa.uint16(), pa.string())))
+    return rows

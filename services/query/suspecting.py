@@ -23,15 +23,15 @@ from services.query.rim.marks import COHORTS_MAX
 from services.query.rim.threads import both, until_over
 from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
-from shared.statistics.suspects.sampling import BAD_MAX, GOOD_MAX, sampling
+from shared.statistics.suspects.sampling import BAD_MAX, FEW_OF, GOOD_MAX, Sampling, sampling
 from shared.statistics.suspects.search import NEAR_MAX, searched
 from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
-#: Ranges whose rows are kept.
-_KEPT_MAX: Final = 32
 #: Of one search. It is the only one, and DuckDB has nothing to do meanwhile.
 _THREADS: Final = 2
+#: Ranges whose rows are kept.
+_KEPT_MAX: Final = 32
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
 _LARGEST: Final = 0.995
 
@@ -43,7 +43,7 @@ class Sample:
     table: pa.Table
     events: Floats
     exposure: Floats
-    #: How many views there are in all.
+    #: About how many views there are in all.
     views: int
     #: The rows of all views of the range, those without events and exposure too; or what has them, where they are too many.
     whole: pa.Table | Views
@@ -90,15 +90,22 @@ class Suspecting:
             limit = SUSPECTS_MAX if is_confirmed else question.limit
             found = await until_over(_searched, question, limit, *samples)
             outcome = await self._judged(question, samples, found, is_confirmed=is_confirmed)
-        read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
+        counted = sum(int(side["counted"]) for side in outcome.rows)
+        read = answers.Looked(counted, sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
 
     async def _judged(
         self, question: SuspectsQuestion, samples: list[Sample], found: Searched, *, is_confirmed: bool
     ) -> answers.Outcome:
         """What was found, with the figures of all views; of a sample's counts only what they confirm."""
+        counted = found
+        now, usual = await self._figures_of_both(question, samples, counted)
         while True:
-            rows, together = await self._figures_of_both(question, samples, found)
+            # What is counted again is the same cohorts in another order: their views were read once.
+            order, left_out = found.places_in(counted), answers.left_out_of(found)
+            sides = [statements.reordered(side, order) for side in (now, usual)]
+            rows = statements.figures_by_cohort(sides[0], left_out), statements.figures_by_cohort(sides[1], left_out)
+            together = statements.together(sides[0], left_out)
             said = answers.said_of(question, found, rows)
             places = confirmed(found, said, together) if is_confirmed else [*range(len(found.found))]
             # Each time more is denied.
@@ -111,18 +118,16 @@ class Suspecting:
 
     async def _figures_of_both(
         self, question: SuspectsQuestion, samples: list[Sample], found: Searched
-    ) -> tuple[answers.Rows, list[int]]:
-        """The figures now and usually, and of each cohort the bits of those with which it has views in common now."""
-        marked, left_out = answers.cohorts_of(found), answers.left_out_of(found)
+    ) -> list[list[dict[str, Any]]]:
+        """The rows of `statements.figures` now and usually; a bit a cohort that is listed."""
+        marked = answers.cohorts_of(found)
         tables = await both(
             *(
                 self._figures(question.measured, side, sample, marked)
                 for side, sample in zip(question.sides, samples, strict=True)
             )
         )
-        now, usual = (table.to_pylist() for table in tables)
-        figures = [statements.figures_by_cohort(side, left_out) for side in (now, usual)]
-        return (figures[0], figures[1]), statements.together(now, left_out)
+        return [table.to_pylist() for table in tables]
 
     async def _sample(self, measured: Measured, question: Question, read: Read, whole: Views | None = None) -> Sample:
         """The views of a range that are searched; `whole` has all of them, if they were looked at before."""
@@ -145,11 +150,12 @@ class Suspecting:
         if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
             return None
         views = whole or await self._answering.views(question, read)
-        (totals,) = (await views.table(partial(statements.totals, question, measured))).to_pylist()
+        (totals,) = (await views.few.table(partial(statements.totals, question, measured))).to_pylist()
         if totals["rows"] <= self._good_max:
             return None
         how = sampling(totals["views"], totals["bad"], bad_max=self._bad_max, good_max=self._good_max)
-        table = _encoded(await views.table(partial(statements.sampled, question, measured, how)), len(question.by))
+        chosen = await _chosen(views, question, measured, how)
+        table = _encoded(await chosen.table(partial(statements.sampled, question, measured, how)), len(question.by))
         events, exposure = _numbers(table)
         return Sample(table, events, how.exposure(events, exposure), totals["views"], views)
 
@@ -167,6 +173,17 @@ class Suspecting:
             alone = measured.alone(side)
             return await sample.whole.table(partial(statements.figures, alone, measured, marked), marked)
         return await self._answering.table_of({"found": sample.whole}, statements.figures_of_rows(side, marked))
+
+
+async def _chosen(views: Views, question: Question, measured: Measured, how: Sampling) -> Views:
+    """Views among which are all of a sample. A statement for places reads few columns of all views, and all columns of few."""
+    places = partial(statements.places, question, measured, how)
+    if how.good_of % FEW_OF:
+        return await views.only(places)
+    few = await views.few.only(places)
+    if how.bad_of % FEW_OF == 0:
+        return few
+    return await views.with_others(partial(statements.places_beside_few, question, measured, how), few)
 
 
 def _of_metric(rows: pa.Table, dimensions: int, measured: Measured, measures: Sequence[Measured]) -> pa.Table:

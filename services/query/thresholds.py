@@ -13,6 +13,7 @@ from services.query.core.suspects.measured import Origin, Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.core.suspects.values import Value
 from services.query.rim.threads import both
+from shared.statistics.suspects.sampling import FEW_OF, one_of
 
 #: So many values say where a rank is within a fifth of a percent of the views: an exact one of ten million takes half a second.
 VALUES_MAX: Final = 100_000
@@ -36,8 +37,9 @@ async def with_threshold(question: SuspectsQuestion, views: Sequence[Views]) -> 
     is_usual = usual > 0 and question.held_against(now, usual) == "usual"
     place, known = (1, usual) if is_usual else (0, now)
     side = question.sides[place]
-    asked = partial(statements.ranked, side, value, pending.side, known // VALUES_MAX + 1)
-    (found,) = await views[place].rows(asked)
+    each = one_of(known, VALUES_MAX)
+    looked_at = views[place] if each % FEW_OF else views[place].few
+    (found,) = await looked_at.rows(partial(statements.ranked, side, value, pending.side, each))
     origin: Origin = "usual" if is_usual else "range"
     threshold = Threshold(pending.side, found["ranked"], pending.unit, origin)
     if found["better"] is not None and await _includes(found, value, threshold, question.sides[0], views[0]):

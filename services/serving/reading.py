@@ -14,7 +14,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from services.rim.database.postgres import LOST
-from services.rim.kafka.connection import client_config, log_client_error, session_config
+from services.rim.kafka.connection import client_config, log_client_error, passes, session_config
 from services.rim.telemetry.metrics import counter, gauge, histogram
 from services.serving.database import NOT_THERE, Extent, Move, NotKept, Superseded, ViewsDatabase
 from services.serving.rows import Row, newest, row_of
@@ -42,16 +42,6 @@ _VERIFY_SECONDS: Final = 5.0
 #: A transaction ends at so many bytes of records: a row may have some 100 KB.
 _BYTES_MAX: Final = 16 * 1024 * 1024
 _RECORDS_AT_ONCE: Final = 500
-#: What passes by itself, though the client does not say so of all of it.
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        # After a pause of this process: the client joins the group again.
-        KafkaError._MAX_POLL_EXCEEDED,
-    }
-)
 
 
 class Reading:
@@ -109,7 +99,7 @@ class Reading:
         except NOT_THERE as error:
             self._wait("the finalizer", type(error).__name__)
         except KafkaException as error:
-            if not _passes(error.args[0]):
+            if not passes(error.args[0]):
                 raise
             self._wait("Kafka", error.args[0].name())
         except LOST as error:
@@ -225,7 +215,7 @@ class Reading:
             return message is not None
         if error.code() == KafkaError._PARTITION_EOF:
             return False
-        if _passes(error):
+        if passes(error):
             log.warning("kafka_away", error=error.str())
             return False
         raise KafkaException(error)
@@ -244,10 +234,6 @@ class Reading:
         self._partitions, self._positions = None, None
         self.waits_for = "the group"
         log.info("revoked", partitions=sorted(one.partition for one in partitions))
-
-
-def _passes(error: KafkaError) -> bool:
-    return error.code() in _PASSING or bool(error.retriable())
 
 
 def _consumer_config(settings: ServingSettings) -> dict[str, Any]:

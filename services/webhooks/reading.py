@@ -7,7 +7,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from services.rim.kafka.connection import client_config, log_client_error, session_config
+from services.rim.kafka.connection import client_config, log_client_error, passes, session_config
 from services.rim.telemetry.metrics import counter, gauge
 from services.webhooks.delivery import Delivery
 from services.webhooks.lanes import Lanes, Place, ReadRecord
@@ -79,7 +79,7 @@ class Reading:
             self._lanes.add(
                 ReadRecord(message.topic(), message.partition(), message.offset(), message.key(), message.value())
             )
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN or error.retriable():
+        elif passes(error):
             # The client finds its way back by itself.
             log.warning("kafka_away", error=error.str())
         else:

@@ -4,6 +4,7 @@ In order: the `Host`, the route's access, who asks, how often, the CSRF token of
 named.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -21,18 +22,17 @@ from services.accounts.http.identities import Identities
 from services.accounts.http.rates import Rates, TooManyRequests
 from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import problem_response
+from services.rim.http.openapi import CSRF_HEADER
+from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response
 from shared.http.problems import PROBLEM_JSON, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
 #: Of each person or token, by default.
 REQUESTS_PER_SECOND: Final = 1_000.0
-CSRF_HEADER: Final = "Playhead-CSRF"
 LOGIN_PATH: Final = "/login"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _PRINCIPAL: Final = web.RequestKey("principal", Principal)
 _CREDENTIAL: Final = web.RequestKey("credential", Credential)
-_UNKNOWN_CUSTOMER: Final = "there is no such customer"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,9 @@ class Guard:
         try:
             self._rates.charge(f"{principal.kind}:{principal.id}")
         except TooManyRequests as error:
-            problem = Problem(429, "Too many requests", "too-many-requests", f"Ask again in {error.seconds:.1f} s.")
+            problem = Problem(
+                429, "Too many requests", "too-many-requests", f"Ask again in {math.ceil(error.seconds)} s."
+            )
             return problem_response(problem, retry_seconds=error.seconds)
         denied = _denied(request, access, credential, principal)
         if denied is not None:
@@ -160,7 +162,7 @@ class Guard:
         if isinstance(error, TooManyWaiting):
             return refused(429, "too-many", "too many requests of this address at a time", **{"Retry-After": "1"})
         if isinstance(error, PostgresAway):
-            return refused(503, "away", "Postgres does not answer")
+            return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         return refused(503, "accounts", "the database has no accounts yet, or not those that this version knows")
 
 
@@ -172,7 +174,7 @@ def refused(status: int, error: str, detail: str, **headers: str) -> web.Respons
 
 def unknown_customer() -> web.Response:
     """The answer for a customer that the caller may not see, whether or not it exists."""
-    return refused(404, "unknown", _UNKNOWN_CUSTOMER)
+    return problem_response(UNKNOWN_CUSTOMER)
 
 
 def _denied(

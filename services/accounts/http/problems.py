@@ -29,13 +29,13 @@ from services.accounts.store.tenants.organisations import (
     OrganisationUnknown,
 )
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import RETRY_SECONDS, Refused, problem_response
+from services.rim.http.problems import RETRY_SECONDS, UNKNOWN_CUSTOMER, Refused, problem_response
 from shared.http.problems import Problem
 
 #: Those whose text is written for the one who asks.
 _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong, CursorWrong)
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
-    PostgresAway: Problem(503, "Postgres does not answer", "away"),
+    PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),
     LinkSpent: Problem(410, "The link is unknown, was used, or has expired", "link"),
@@ -54,7 +54,7 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
         409, "Somebody has joined this organisation", "people", "Its own people invite others."
     ),
     OrganisationUnknown: Problem(404, "There is no such organisation", "unknown"),
-    CustomerUnknown: Problem(404, "There is no such customer", "unknown"),
+    CustomerUnknown: UNKNOWN_CUSTOMER,
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
     KeyUnknown: Problem(404, "There is no such key", "unknown"),
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),

@@ -91,7 +91,7 @@ class OpenViewRoutes:
         except TooManyQuestions:
             return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
         except (PostgresAway, NotPublished, QueryRefused):
-            return problem_response(Problem(503, "Postgres does not answer", "away"))
+            return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except ArrivalsAway:
             return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
         except LookupsAway:

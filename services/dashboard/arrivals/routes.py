@@ -55,7 +55,7 @@ class ArrivalRoutes:
         try:
             asked = msgspec.convert(dict(request.query), AskedArrivals, strict=False)
         except msgspec.ValidationError as error:
-            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+            return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         try:
             at_ms, found = await self.newest()
         except ArrivalsAway:

@@ -49,7 +49,7 @@ class LimitsRoutes:
         try:
             asked = msgspec.convert(dict(request.query), AskedLimits, strict=False)
         except msgspec.ValidationError as error:
-            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+            return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         try:
             found = await self._source.of(asked.customer, self._now_ms())
         except PostgresAway:

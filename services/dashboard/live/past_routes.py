@@ -78,7 +78,7 @@ class PastRoutes:
             fields = checked(asked)
             rows = await self._past.rows(asked, principal_of(request).scope)
         except (msgspec.ValidationError, Wrong) as error:
-            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+            return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         except PostgresAway:
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:

@@ -67,7 +67,7 @@ class LiveRoutes:
         try:
             asked = _asked(request)
         except msgspec.ValidationError as error:
-            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+            return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         scope = principal_of(request).scope
         if not _may_see(asked, scope):
             return unknown_customer()
@@ -86,7 +86,7 @@ class LiveRoutes:
         try:
             asked = _asked(request)
         except msgspec.ValidationError as error:
-            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+            return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         if not _may_see(asked, principal_of(request).scope):
             return unknown_customer()
         if self._board.is_closed:

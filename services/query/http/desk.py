@@ -18,7 +18,7 @@ from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response
 from services.rim.telemetry import metrics
 from shared.http.peer import Network, client_address
 from shared.http.problems import Problem
@@ -28,7 +28,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 #: Of what a question may raise, the problem that its answer is.
 _PROBLEMS: Final[dict[type[Exception], Problem]] = {
-    UnknownCustomer: Problem(404, "There is no such customer", "unknown-customer"),
+    UnknownCustomer: UNKNOWN_CUSTOMER,
     TooManyRows: Problem(422, "The question reads too many views", "too-many-views", "Ask for a shorter range."),
     TooLarge: Problem(
         422, "The question needs too much memory", "too-large", "Ask for fewer groups or a shorter range."

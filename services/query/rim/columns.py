@@ -7,7 +7,7 @@ Texts are normal (`dimensions.normal`) and share one list of values a field, so 
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
+from numpy.typing import NDArray
 
 from services.query.core.dimensions import normal_text
-from services.query.core.sql.statements import TIME_FIELDS
+from services.query.core.sql.statements import SAMPLED_BY, TIME_FIELDS
 from services.query.rim.hot import kind_of
+from shared.statistics.suspects.sampling import FEW_OF
 
 log = structlog.get_logger("services.query")
 
@@ -96,6 +98,8 @@ class Kept:
     """What is in memory of a question: rows of these files, and the values of its texts."""
 
     table: pa.Table
+    #: Of those the few: `statements.IS_OF_FEW`. None: it is not known which.
+    few: pa.Table | None
     paths: frozenset[str]
     values: Mapping[str, Values]
 
@@ -107,6 +111,8 @@ class Columns:
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._chunks: OrderedDict[tuple[str, str], pa.Array] = OrderedDict()
+        #: Of each file how many rows are the few, which are the first of each of its columns.
+        self._few: dict[str, int] = {}
         self._bytes = 0
         self._values: dict[str, Values] = {}
         #: Fields that cannot be kept, and whole numbers that need 64 bits somewhere.
@@ -125,28 +131,34 @@ class Columns:
             found = [path for path in paths if all((path, name) in self._chunks for name in names)]
             if not found:
                 return None
-            columns: dict[str, pa.ChunkedArray] = {}
-            for name in names:
-                chunks = []
+            columns: dict[str, list[pa.Array]] = {name: [] for name in names}
+            for name, chunks in columns.items():
                 for path in found:
                     self._chunks.move_to_end((path, name))
                     chunks.append(self._chunks[path, name])
-                columns[name] = pa.chunked_array(chunks)
+            few = [self._few[path] for path in found]
             values = {name: self._values[name] for name in names if name in self._values}
-        return Kept(pa.table(columns), frozenset(found), values)
+        first = {
+            name: pa.chunked_array([chunk.slice(0, count) for chunk, count in zip(chunks, few, strict=True)])
+            for name, chunks in columns.items()
+        }
+        whole = {name: pa.chunked_array(chunks) for name, chunks in columns.items()}
+        return Kept(pa.table(whole), pa.table(first) if SAMPLED_BY in names else None, frozenset(found), values)
 
-    def widened(self, kept: Kept, rows: pa.Table) -> pa.Table:
-        """What was found, and other rows as a statement gave them, as one table. Raises `TooManyValues`."""
-        mine, beside = dict(zip(kept.table.column_names, kept.table.columns, strict=True)), {}
-        for name, column in mine.items():
+    def widened(self, kept: Kept, rows: pa.Table) -> Kept:
+        """What was found, and beside it other rows as a statement gave them. Raises `TooManyValues`."""
+        beside: dict[str, pa.Array | pa.ChunkedArray] = {}
+        for name, kind in zip(kept.table.column_names, kept.table.schema.types, strict=True):
             if name in kept.values:
                 beside[name] = kept.values[name].coded(rows[name])
                 continue
             try:
-                beside[name] = rows[name].cast(column.type)
+                beside[name] = rows[name].cast(kind)
             except pa.ArrowInvalid:
-                mine[name], beside[name] = column.cast(pa.int64()), rows[name].cast(pa.int64())
-        return pa.concat_tables([pa.table(mine), pa.table(beside)])
+                beside[name] = rows[name].cast(pa.int64())
+        added = pa.table(beside)
+        few = None if kept.few is None else _joined(kept.few, added.take(_few_first(added[SAMPLED_BY])[0]))
+        return replace(kept, table=_joined(kept.table, added), few=few)
 
     def missing(self, files: Mapping[str, int], fields: Sequence[str]) -> dict[str, list[str]]:
         """By path the fields that are not here; nothing where all of them (`files` has rows by path) have no room."""
@@ -164,14 +176,17 @@ class Columns:
         has = set(footer.schema.to_arrow_schema().names)
         texts = [name for name in fields if name in has and _is_text(name)]
         with pq.ParquetFile(path, metadata=footer, read_dictionary=texts) as file:
-            table = file.read([*(name for name in fields if name in has), "deleted"], use_threads=False)
+            wanted = dict.fromkeys((*fields, SAMPLED_BY))
+            table = file.read([*(name for name in wanted if name in has), "deleted"], use_threads=False)
         counts = pc.fill_null(pc.invert(table["deleted"]), False)
         if not pc.all(counts).as_py():
             table = table.filter(counts)
+        few, others = _few_first(table[SAMPLED_BY] if SAMPLED_BY in has else pa.nulls(table.num_rows, pa.int64()))
+        table = table.take(np.concatenate([few, others]))
         for name in fields:
             column = table[name] if name in has else pa.nulls(table.num_rows, _type_of(name))
             try:
-                self._put(path, name, self._made(name, column))
+                self._put(path, name, self._made(name, column), few.size)
             except TooManyValues:
                 self._refuse(name)
 
@@ -181,6 +196,8 @@ class Columns:
         with self._lock:
             for key in [key for key in self._chunks if key[0] not in wanted]:
                 self._bytes -= self._chunks.pop(key).nbytes
+            for path in self._few.keys() - wanted:
+                del self._few[path]
 
     def _made(self, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Array:
         if _is_text(name):
@@ -204,8 +221,9 @@ class Columns:
                 self._chunks[key] = former.cast(pa.int64())
                 self._bytes += self._chunks[key].nbytes - former.nbytes
 
-    def _put(self, path: str, name: str, chunk: pa.Array) -> None:
+    def _put(self, path: str, name: str, chunk: pa.Array, few: int) -> None:
         with self._lock:
+            self._few[path] = few
             if name in self._wide and chunk.type == _SMALL:
                 chunk = chunk.cast(pa.int64())
             former = self._chunks.pop((path, name), None)
@@ -229,6 +247,18 @@ class Columns:
             self._values.pop(name, None)
             for key in [key for key in self._chunks if key[1] == name]:
                 self._bytes -= self._chunks.pop(key).nbytes
+
+
+def _few_first(sampled_by: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places of the few (`statements.IS_OF_FEW`), and of all others."""
+    numbers = pc.fill_null(sampled_by, 1).to_numpy(zero_copy_only=False)
+    is_of_few = numbers % FEW_OF == 0
+    return np.flatnonzero(is_of_few), np.flatnonzero(~is_of_few)
+
+
+def _joined(first: pa.Table, second: pa.Table) -> pa.Table:
+    """Both, with the wider kind of each number."""
+    return pa.concat_tables([first.cast(second.schema), second])
 
 
 def _is_text(name: str) -> bool:

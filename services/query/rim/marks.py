@@ -16,8 +16,8 @@ Flags = NDArray[np.bool_]
 _NO_TEXT: Final = np.iinfo(np.uint16).max
 #: Bits of a mask.
 COHORTS_MAX: Final = 32
-#: What is compared lies in a core's cache then, mostly, and takes some 100 B a row.
-_ROWS_AT_ONCE: Final = 1 << 17
+#: Some 40 MB of flags. Fewer rows take more calls, each of which waits for the interpreter's lock where two ranges are marked.
+_ROWS_AT_ONCE: Final = 1 << 19
 
 
 def masks(table: pa.Table, cohorts: Sequence[Filter], codes: Codes) -> pa.ChunkedArray:

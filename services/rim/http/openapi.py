@@ -28,6 +28,11 @@ _MEANINGS: Final[Mapping[int, str]] = {
     503: "A part of the installation does not answer: `type` says which.",
     504: "The answer took too long.",
 }
+#: What a session's changes need beside its cookie.
+CSRF_HEADER: Final = "Playhead-CSRF"
+#: What an operation of a service may answer that another service passes on.
+PASSED_ON: Final = (502, 503, 504)
+_READS: Final = frozenset({"get", "head"})
 #: What any operation may answer that asks who somebody is.
 GUARDED: Final = (401, 403, 404, 429, 503)
 
@@ -81,6 +86,12 @@ def document(operations: Sequence[Operation], types: Iterable[type] = ()) -> dic
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "playhead_session"},
+                "csrf": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": CSRF_HEADER,
+                    "description": "`csrf` of `/v1/session`: a session's changes need it, a token's do not.",
+                },
             },
         },
     }
@@ -105,6 +116,19 @@ def merged(first: dict[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def passed_on(described: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a service where another one passes its answers on: each operation may answer `PASSED_ON` too."""
+    problems = {
+        str(status): {"description": _MEANINGS[status], "content": {PROBLEM_JSON: {"schema": _reference(Problem)}}}
+        for status in PASSED_ON
+    }
+    paths = {
+        path: {method: one | {"responses": problems | one["responses"]} for method, one in item.items()}
+        for path, item in described["paths"].items()
+    }
+    return {**described, "paths": paths}
+
+
 def _operation(one: Operation) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "The answer." if one.answers is not None or one.media else "Done."}
     if one.answers is not None:
@@ -124,6 +148,8 @@ def _operation(one: Operation) -> dict[str, Any]:
     }
     if one.is_public:
         found["security"] = []
+    elif one.method not in _READS:
+        found["security"] = [{"token": []}, {"session": [], "csrf": []}]
     if one.takes is not None:
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": _reference(one.takes)}}}
     return found

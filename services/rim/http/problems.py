@@ -15,6 +15,8 @@ from shared.http.problems import PROBLEM_JSON, Problem
 #: What passes by itself says when to ask again.
 _PASSING: Final = frozenset({429, 503})
 RETRY_SECONDS: Final = 1
+#: Also of a customer that there is, and that the caller may not see.
+UNKNOWN_CUSTOMER: Final = Problem(404, "There is no such customer", "unknown-customer")
 #: The public API: everything below this path.
 _API: Final = "/v1"
 #: What aiohttp itself refuses requests with, before or within a handler.

@@ -28,6 +28,11 @@ _REFUSES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 _AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._DESTROY})
 #: Errors that come with a line in the client's log, which `kafka_outages` looks after.
 _IN_LOG = _REFUSES | {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+#: What passes too when a consumer asks again, though the client does not say so of all of it: a leader that has moved, a topic
+#: that was made a moment ago, and a pause of this process, after which the client joins its group again.
+_PASSES = frozenset(
+    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._MAX_POLL_EXCEEDED}
+)
 _CLIENT_LOGGER = logging.getLogger("librdkafka")
 _CLIENT_LOGGER.addFilter(Watch())
 
@@ -72,6 +77,11 @@ def log_client_error(client: str) -> Callable[[KafkaError], None]:
         log.warning("kafka_client", client=client, code=error.name(), error=error.str(), fatal=error.fatal())
 
     return callback
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether a consumer's error passes by itself: its client finds its way back, or is asked again."""
+    return error.code() in _AWAY | _PASSES or bool(error.retriable())
 
 
 def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:

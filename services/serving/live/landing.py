@@ -13,7 +13,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from services.rim.database.postgres import LOST
-from services.rim.kafka.connection import client_config, log_client_error
+from services.rim.kafka.connection import client_config, log_client_error, passes
 from services.rim.telemetry.metrics import counter, gauge
 from services.serving.database import NOT_THERE, Superseded
 from services.serving.live.database import Key, LiveDatabase, LiveMove, NotOurs, Position
@@ -108,7 +108,7 @@ class LiveLanding:
             # Its text may name hosts and users.
             log.warning("live_waits", waits_for="Postgres", why=type(error).__name__)
         except KafkaException as error:
-            if not (error.args[0].retriable() or error.args[0].code() in _PASSING):
+            if not passes(error.args[0]):
                 raise
             log.warning("live_waits", waits_for="Kafka", why=error.args[0].name())
         self._database.close()
@@ -173,7 +173,7 @@ class _Following:
         for message in self._consumer.consume(RECORDS_AT_ONCE, POLL_SECONDS):
             error = message.error()
             if error is not None:
-                if error.code() not in _PASSING and not error.retriable():
+                if not passes(error):
                     raise KafkaException(error)
                 log.warning("live_kafka", error=error.str())
                 continue
@@ -204,16 +204,6 @@ class _Following:
 
     def _move(self, place: Place, waiting: list[Waiting]) -> LiveMove:
         return LiveMove(self._positions[place], waiting[-1].offset + 1, max(one.at_ms for one in waiting))
-
-
-#: What passes by itself, though the client does not say so of all of it.
-_PASSING: Final = frozenset(
-    {
-        *(KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN),
-        # Of a topic that was made a moment ago, or whose leader has moved.
-        *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
-    }
-)
 
 
 def _consumer_config() -> dict[str, Any]:

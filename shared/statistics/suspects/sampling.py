@@ -10,6 +10,8 @@ from shared.statistics.suspects.counts import Floats
 #: Views of a range that are searched: with events, and others. More are sampled.
 BAD_MAX: Final = 80_000
 GOOD_MAX: Final = 80_000
+#: One of so many views is among the few that are read to say how many there are. Samples of fewer views are among them too.
+FEW_OF: Final = 8
 
 
 @dataclass(frozen=True)
@@ -32,5 +34,11 @@ def sampling(views: int, bad: int, *, bad_max: int = BAD_MAX, good_max: int = GO
     """How a range of so many views, of which `bad` have events, is sampled: not at all where there are no more than `good_max`."""
     if views <= good_max:
         return Sampling(1, 1)
-    bad_of = max(1, -(-bad // bad_max))
-    return Sampling(bad_of, max(bad_of, -(-views // good_max)))
+    bad_of = one_of(bad, bad_max)
+    return Sampling(bad_of, max(bad_of, one_of(views, good_max)))
+
+
+def one_of(views: int, most: int) -> int:
+    """One of how many views is taken, so that there are no more than `most`."""
+    taken = max(1, -(-views // most))
+    return taken if taken < FEW_OF else -(-taken // FEW_OF) * FEW_OF

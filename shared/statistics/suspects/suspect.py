@@ -69,6 +69,11 @@ class Searched:
         """The suspects, then those near the line, then what is none."""
         return [*self.found, *self.near, *self.denied]
 
+    def places_in(self, other: "Searched") -> list[int]:
+        """Where each of those listed is listed in the other one, which has the same."""
+        places = {id(one): place for place, one in enumerate(other.listed)}
+        return [places[id(one)] for one in self.listed]
+
     def to_be_counted_again(self, places: Sequence[int]) -> "Searched | None":
         """The same with what is listed at these places as found, where something that was found is not among them; else None.
 

@@ -15,12 +15,13 @@ from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.http.access import Routing
 from services.accounts.http.external import External
-from services.accounts.http.guard import CSRF_HEADER, Cookie, Guard
+from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.service import Accounts
 from services.accounts.store import schema
+from services.rim.http.openapi import CSRF_HEADER
 
 PASSWORD = "a fairly long one 7"
 HERE: dict[str, Any] = {"address": "203.0.113.7", "agent": "Firefox\0\ud800"}

@@ -16,7 +16,7 @@ from services.accounts.core.credentials import Credential, Kind, parsed_credenti
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import Permission, Role
 from services.accounts.http.access import Routing
-from services.accounts.http.guard import CSRF_HEADER, Cookie, Guard
+from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
@@ -27,6 +27,7 @@ from services.accounts.store.audit import SYSTEM, Actor
 from services.accounts.store.logins.links import LinkSpent
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import PostgresAway
+from services.rim.http.openapi import CSRF_HEADER
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, paths_of, status_of
 
 pytestmark = pytest.mark.integration

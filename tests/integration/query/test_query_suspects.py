@@ -240,7 +240,7 @@ async def test_a_small_incident_beside_a_large_one_is_above_the_line_too(
 
 @pytest.mark.parametrize("has_incident", [False, True])
 async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
-    postgres: Server, tmp_path: Path, has_incident: bool
+    postgres: Server, tmp_path: Path, has_incident: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Views are sampled by their times. Those of one CDN that failed came at times that the sample has; as many failed as ever."""
     bad_of = 4
@@ -267,8 +267,17 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
                 for side, read in zip((asked().now, asked().usual), reading, strict=True)
             ]
             of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, *samples).found
+            counted = []
+            figures_of = suspecting._figures
+
+            async def counting(*given: Any) -> pa.Table:
+                counted.append(given)
+                return await figures_of(*given)
+
+            monkeypatch.setattr(suspecting, "_figures", counting)
             found = await suspecting.suspects(asked(limit="1"))
 
+    assert len(counted) == 2, "all views of now and of usually once, though what the sample named is denied"
     assert dict(of_sample[0].values) == {"cdn": "own"}
     assert found.read.sampled < found.read.views
     expected = {name: str(value) for name, value in INCIDENT.items()}

@@ -314,7 +314,7 @@ async def test_a_login_from_another_origins_page_is_refused(desk: Desk) -> None:
     async with desk.client.post("/v1/login", data=body) as answer:
         assert answer.status == 400
     async with desk.client.post("/v1/login", json=body) as answer:
-        assert (answer.status, (await answer.json())["type"]) == (503, "urn:playhead:problem:away")
+        assert (answer.status, (await answer.json())["type"]) == (503, "urn:playhead:problem:postgres-away")
 
 
 @pytest.mark.parametrize(

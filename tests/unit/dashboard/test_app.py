@@ -3,13 +3,13 @@
 import pytest
 from aiohttp import web
 
-from services.accounts.http.guard import CSRF_HEADER
 from services.dashboard.app import make_app, make_runner
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
 from services.rim.http.lookups import LookupsAway, LookupsRefused
+from services.rim.http.openapi import CSRF_HEADER
 from tests.unit.dashboard.desk import NOW_MS, STREAMS_MAX, Desk, FakeArrivals, FakeLimits, FakePast, FakeViews
 from tests.unit.dashboard.door import OWNER, cookie_header, door
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, paths_of, status_of

@@ -15,7 +15,7 @@ from deploy.local.ports import free_port
 from services.accounts.http.access import METRICS, Routing
 from services.dashboard.forwarding import Forwarding
 from services.rim.http.openapi import Operation, document
-from shared.http.problems import Problem
+from shared.http.problems import TYPES, Problem
 
 
 @dataclass
@@ -170,11 +170,29 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_whole() -> None:
             await (await client.get("/v1/exports/1")).read()
 
 
-async def test_the_document_is_that_of_both_services_or_of_the_one_that_answers() -> None:
-    async def described(_: web.Request) -> web.Response:
+async def test_the_document_is_that_of_both_services_or_there_is_none_yet() -> None:
+    """Half a document would say that there is no other half."""
+    is_away = False
+
+    async def described(request: web.Request) -> web.StreamResponse:
+        if is_away:
+            return await _breaks_off(request)
         return web.json_response(document([Operation("/v1/overall", "all views", Problem)]))
 
-    async with passing(described) as (client, _), client.get("/v1/openapi.json") as answer:
-        assert set((await answer.json())["paths"]) == {"/v1/live", "/v1/overall"}
-    async with passing(_hangs, seconds=0.1) as (client, _), client.get("/v1/openapi.json") as answer:
-        assert set((await answer.json())["paths"]) == {"/v1/live"}
+    async def paths(client: Any) -> dict[str, Any]:
+        async with client.get("/v1/openapi.json") as answer:
+            assert answer.status == 200
+            found: dict[str, Any] = (await answer.json())["paths"]
+        return found
+
+    async with passing(_breaks_off) as (client, _), client.get("/v1/openapi.json") as answer:
+        assert (answer.status, (await answer.json())["type"]) == (503, f"{TYPES}query-away")
+    async with passing(described) as (client, _):
+        found = await paths(client)
+        assert set(found) == {"/v1/live", "/v1/overall"}
+        assert {"502", "503", "504"} <= set(found["/v1/overall"]["get"]["responses"])
+        assert "502" not in found["/v1/live"]["get"]["responses"]
+        is_away = True
+        assert await paths(client) == found, "what it said before"
+    async with passing(url="") as (client, _):
+        assert set(await paths(client)) == {"/v1/live"}, "no other service is set"

@@ -29,7 +29,7 @@ async def test_a_customers_limits_are_answered_with_what_they_refused(desk: Desk
 @pytest.mark.parametrize(
     ("answer", "status", "error"),
     [
-        (None, 404, "unknown"),
+        (None, 404, "unknown-customer"),
         (PostgresAway("away"), 503, "postgres-away"),
         (NotPublished("no schema"), 404, "customers-off"),
         (QueryRefused("other"), 503, "refused"),

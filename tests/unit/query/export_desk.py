@@ -13,13 +13,13 @@ import pyarrow as pa
 from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core.credentials import Credential
-from services.accounts.http.guard import CSRF_HEADER
 from services.query.core.question import Question
 from services.query.core.sql.statements import Statement
 from services.query.exporting import Exporting
 from services.query.http.app import Sources, make_app
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
+from services.rim.http.openapi import CSRF_HEADER
 from shared.schemas.view import View
 from tests.unit.dashboard.door import VIEWS_TOKEN
 from tests.unit.query.door import NotedLooks, Nowhere, door

@@ -177,7 +177,7 @@ async def test_while_accounts_are_away_nobody_is_let_in() -> None:
     async with desk() as at:
         at.known.problem = PostgresAway("test")
         status, problem = await at.get("/v1/overall")
-        assert (status, problem["type"]) == (503, "urn:playhead:problem:away")
+        assert (status, problem["type"]) == (503, "urn:playhead:problem:postgres-away")
     assert not at.answers.asked
 
 
@@ -212,7 +212,7 @@ async def test_a_customer_that_the_caller_may_not_see_does_not_exist_in_any_rout
             answers = [await at.get(wanted, who, customer=customer, **given) for customer in ("acme", "no-such")]
             assert answers[0] == answers[1], path
             assert answers[0][0] == 404, path
-            assert answers[0][1]["type"] in {f"urn:playhead:problem:{one}" for one in ("unknown-customer", "unknown")}
+            assert answers[0][1]["type"] == "urn:playhead:problem:unknown-customer"
     assert not at.answers.asked
 
 

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from services.query.core.sql.statements import SAMPLED_BY
 from services.query.rim import columns
 from services.query.rim.columns import Columns, Kept, TooManyValues, Values
+from shared.statistics.suspects.sampling import FEW_OF
 
 FIELDS = ("cdn", "watch_ms")
 BIG = 1 << 40
@@ -93,10 +95,39 @@ def test_rows_that_come_beside_may_have_new_texts_and_larger_numbers(tmp_path: P
     found = kept(held, a_file(tmp_path, "1"))
     rows = pa.table({"hour": [1], "customer_id": ["new"], "cdn": ["own"], "watch_ms": [BIG]})
 
-    whole = held.widened(found, rows)
+    whole = held.widened(found, rows).table
 
     assert whole["watch_ms"].to_pylist() == [1, 2, 3, 4, BIG]
     assert found.values["cdn"].place("own") == whole["cdn"].to_pylist()[-1]
+
+
+def test_the_few_by_which_views_are_counted_come_first_in_every_column(tmp_path: Path) -> None:
+    held = Columns(1 << 20)
+    path = a_file(tmp_path, "1", first_append_ms=[7, 2 * FEW_OF, None, 3 * FEW_OF])
+
+    kept(held, path, fields=("cdn",))
+    found = kept(held, path, fields=(*FIELDS, SAMPLED_BY))
+
+    assert found.table["watch_ms"].to_pylist() == [2, 4, 1, 3]
+    assert texts(found, "cdn") == [None, "fastly", "fastly", "akamai"]
+    assert found.few is not None
+    assert found.few["watch_ms"].to_pylist() == [2, 4]
+    assert kept(held, path).few is None
+
+
+def test_the_few_of_rows_that_come_beside_are_among_the_few(tmp_path: Path) -> None:
+    held = Columns(1 << 20)
+    path = a_file(tmp_path, "1", first_append_ms=[7, 2 * FEW_OF, None, 3 * FEW_OF])
+    rows = pa.table(
+        {"hour": [1] * 3, "customer_id": ["new"] * 3, "cdn": ["own"] * 3, "watch_ms": [BIG, 6, 7]}
+        | {SAMPLED_BY: pa.array([FEW_OF, FEW_OF + 1, None], pa.int64())}
+    )
+
+    whole = held.widened(kept(held, path, fields=(*FIELDS, SAMPLED_BY)), rows)
+
+    assert whole.table["watch_ms"].to_pylist() == [2, 4, 1, 3, BIG, 6, 7]
+    assert whole.few is not None
+    assert whole.few["watch_ms"].to_pylist() == [2, 4, BIG]
 
 
 def test_what_was_asked_for_longest_ago_goes_first_and_the_bytes_stay_in_their_bounds(tmp_path: Path) -> None:

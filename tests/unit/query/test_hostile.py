@@ -12,7 +12,6 @@ import pytest
 from aiohttp import web
 
 from services.accounts.http.access import Routing
-from services.accounts.http.guard import CSRF_HEADER
 from services.accounts.http.hosts import Hosts
 from services.dashboard.forwarding import Forwarding
 from services.query.answering import Answering
@@ -23,6 +22,7 @@ from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
 from services.query.rim.warehouse import Snapshot, ViewsTable
 from services.query.suspecting import Suspecting
+from services.rim.http.openapi import CSRF_HEADER
 from shared.schemas.view import View
 from tests.unit.dashboard.door import OWNER, cookie_header
 from tests.unit.hostile_requests import hostile_requests, status_of

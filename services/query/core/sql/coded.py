@@ -1,5 +1,6 @@
 """Relation `views` where texts are numbers: a table in memory that answers the questions which pages ask. Pure."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from services.query.core.fields import kind_of
@@ -11,6 +12,8 @@ from services.query.core.sql.statements import Statement, fields_of, keys_of
 TABLE: Final = "kept"
 #: Its column that tells cohorts apart.
 MASK: Final = "mask"
+#: Its column that numbers its rows.
+PLACE: Final = "place"
 #: Texts that metrics read as they are.
 _RAW: Final = frozenset({"startup_unknown"})
 _SHAPES: Final = frozenset({"overall", "timeseries", "breakdown", "distribution", "suspects"})
@@ -36,10 +39,10 @@ def raw_texts(question: Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for part in question.parts for field in part.fields if field in _RAW))
 
 
-def relation(question: Question, codes: Codes, *, is_marked: bool = False) -> Statement:
+def relation(question: Question, codes: Codes, beside: Sequence[str] = ()) -> Statement:
     """Relation `views` over table `kept`. A text is `code_…`, its number; those that metrics read are texts as well.
 
-    Where `is_marked`, table and relation have column `mask` too: of each view a bit a cohort.
+    Table and relation have the columns `beside` too: `MASK`, of each view a bit a cohort; `PLACE`.
     """
     listed = ["t.hour::BIGINT AS hour", "t.customer_id AS code_customer_id"]
     for field in fields_of(question):
@@ -49,7 +52,7 @@ def relation(question: Question, codes: Codes, *, is_marked: bool = False) -> St
         else:
             listed.append(f"t.{field} AS code_{field}")
     listed += [f"t.text_{field}::VARCHAR AS {field}" for field in raw_texts(question)]
-    listed += [f"t.{MASK}"] if is_marked else []
+    listed += [f"t.{name}" for name in beside]
     conditions = ["t.hour >= ? AND t.hour < ?"]
     only, but = question.customers.only, question.customers.but
     if only is not None:

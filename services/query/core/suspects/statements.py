@@ -9,14 +9,14 @@ from services.query.core import filters
 from services.query.core.dimensions import Dimension
 from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
-from services.query.core.sql.coded import MASK
-from services.query.core.sql.statements import SAMPLED_BY, Statement, conditions_of, value_of
+from services.query.core.sql.coded import MASK, PLACE
+from services.query.core.sql.statements import IS_OF_FEW, SAMPLED_BY, Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured, Threshold
 from services.query.core.suspects.values import Side, Value
-from shared.statistics.suspects.sampling import Sampling
+from shared.statistics.suspects.sampling import FEW_OF, Sampling
 
 TOTALS: Final = ("rows", "views", "bad")
-FIGURES: Final = (MASK, "events", "exposure", "views")
+FIGURES: Final = (MASK, "events", "exposure", "views", "counted")
 
 
 def _found(question: Question, measured: Measured, codes: Codes | None) -> tuple[str, list[Any]]:
@@ -30,12 +30,12 @@ def _found(question: Question, measured: Measured, codes: Codes | None) -> tuple
 
 
 def totals(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
-    """How many rows there are, how many of them have events or exposure, and how many have events."""
+    """About how many rows there are, how many of them have events or exposure, and how many have events, by the few."""
     found, parameters = _found(question, measured, codes)
     sql = f"""
-        SELECT count(*) AS rows, count(*) FILTER (events > 0 OR exposure > 0) AS views,
-               count(*) FILTER (events > 0) AS bad
-        FROM ({found}) AS found
+        SELECT {FEW_OF} * count(*) AS rows, {FEW_OF} * count(*) FILTER (events > 0 OR exposure > 0) AS views,
+               {FEW_OF} * count(*) FILTER (events > 0) AS bad
+        FROM ({found}) AS found WHERE {IS_OF_FEW}
     """  # noqa: S608
     return Statement(sql, tuple(parameters), TOTALS)
 
@@ -76,7 +76,7 @@ def ranked(question: Question, value: Value, side: Side, one_of: int, codes: Cod
     is_worse, is_better, nearest = ("<", ">", "min") if side == "below" else (">", "<", "max")
     sql = f"""
         WITH found AS MATERIALIZED (
-            SELECT {value.sql} AS value FROM views WHERE {condition} AND {SAMPLED_BY} % {one_of:d} = 0
+            SELECT {value.sql} AS value FROM views WHERE {condition} AND {_one_of(one_of)}
         ), at_rank AS (SELECT quantile_disc(value, {value.rank}) AS ranked FROM found)
         SELECT any_value(ranked)::double AS ranked, {nearest}(value) FILTER (value {is_better} ranked)::double AS better,
             avg((value {is_worse} ranked)::integer)::double AS beyond,
@@ -100,11 +100,7 @@ def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes 
     A row a view: the values of all dimensions, events and exposure.
     """
     found, parameters = _found(question, measured, codes)
-    chosen = (
-        f"CASE WHEN events > 0 THEN {SAMPLED_BY} % {how.bad_of:d} = 0"
-        f" ELSE {SAMPLED_BY} % {how.good_of:d} = 0 AND exposure > 0 END"
-    )
-    found = f"SELECT * FROM ({found}) AS all_views WHERE {chosen}"  # noqa: S608
+    found = f"SELECT * FROM ({found}) AS all_views WHERE {_is_sampled(how)}"  # noqa: S608
     names = [_column(number) for number in range(len(question.by))]
     by_name = dict(zip(names, question.by, strict=True))
     texts_of = {} if codes is None else {name: one.column for name, one in by_name.items() if one.column}
@@ -115,6 +111,31 @@ def sampled(question: Question, measured: Measured, how: Sampling, codes: Codes 
     )
     sql = f"SELECT {values}, events, exposure FROM ({found}) AS found"  # noqa: S608
     return Statement(sql, tuple(parameters), (*names, "events", "exposure"), texts_of)
+
+
+def places(question: Question, measured: Measured, how: Sampling, codes: Codes | None = None) -> Statement:
+    """The places of the views of `sampled` in columns in memory."""
+    return _places(question, measured, _is_sampled(how), codes)
+
+
+def places_beside_few(question: Question, measured: Measured, how: Sampling, codes: Codes | None = None) -> Statement:
+    """The same of those that are not among the few, where these have all of the sample that are without events."""
+    assert how.good_of % FEW_OF == 0
+    return _places(question, measured, f"events > 0 AND {_one_of(how.bad_of)} AND NOT {IS_OF_FEW}", codes)
+
+
+def _places(question: Question, measured: Measured, condition: str, codes: Codes | None) -> Statement:
+    found, parameters = _found(question, measured, codes)
+    sql = f"SELECT {PLACE} FROM ({found}) AS found WHERE {condition}"  # noqa: S608 - names of ours
+    return Statement(sql, tuple(parameters), (PLACE,))
+
+
+def _is_sampled(how: Sampling) -> str:
+    return f"CASE WHEN events > 0 THEN {_one_of(how.bad_of)} ELSE exposure > 0 AND {_one_of(how.good_of)} END"
+
+
+def _one_of(views: int) -> str:
+    return "true" if views == 1 else f"{SAMPLED_BY} % {views:d} = 0"
 
 
 def figures(question: Question, measured: Measured, marked: Sequence[Filter], codes: Codes | None = None) -> Statement:
@@ -162,13 +183,18 @@ def _added_up(marked: str) -> str:
     """A row for each set of cohorts that views are in together, with its events, exposure and views."""
     return f"""
         SELECT {MASK}, sum(events)::double AS events, sum(exposure)::double AS exposure,
-               count(*) FILTER (is_base) AS views
+               count(*) FILTER (is_base) AS views, count(*) FILTER (events > 0 OR exposure > 0) AS counted
         FROM ({marked}) AS marked GROUP BY {MASK} ORDER BY {MASK}
     """  # noqa: S608 - names of ours
 
 
+def reordered(rows: Sequence[Mapping[str, Any]], order: Sequence[int]) -> list[dict[str, Any]]:
+    """The rows of `figures` with the cohorts in another order: the bit at each place is that of the cohort at `order[place]`."""
+    return [{**row, MASK: sum((row[MASK] >> old & 1) << new for new, old in enumerate(order))} for row in rows]
+
+
 def figures_by_cohort(rows: Sequence[Mapping[str, Any]], left_out: Sequence[int]) -> dict[str, float]:
-    """What the rows of `figures` add up to, of each cohort and of all views: `events_0`, `exposure_0`, `views_0` … `views`.
+    """What the rows of `figures` add up to, of each cohort and of all views: `events_0`, `exposure_0` …, `events`, …
 
     `left_out` has of each cohort the bits of those whose views it leaves out.
     """

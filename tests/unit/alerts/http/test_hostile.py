@@ -7,11 +7,12 @@ import pytest
 from aiohttp import web
 
 from services.accounts.http.access import Routing
-from services.accounts.http.guard import CSRF_HEADER, Guard
+from services.accounts.http.guard import Guard
 from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import Alerting
 from services.alerts.targets import TEMPLATE_CHARS_MAX
 from services.rim.admin.guarded_runner import GuardedRunner
+from services.rim.http.openapi import CSRF_HEADER
 from tests.fuzz.hostile import dumped
 from tests.unit.alerts.http.test_receivers_scope import NothingThere
 from tests.unit.dashboard.door import OWNER, cookie_header, door

@@ -96,7 +96,7 @@ async def test_slices_are_of_the_customer_that_is_looked_at_and_follow_the_pictu
     assert (picture["slices_of"], of_slice["slices_of"], of_slice["others_now"]) == ("", "cdn=x", 0)
     unknown = await desk.json("/v1/live?customer=acme&slice=cdn%3Dy")
     assert unknown["now"]["viewers_now"] == 0
-    assert (await desk.json("/v1/live?costumer=acme", 400))["type"].endswith("wrong-question")
+    assert (await desk.json("/v1/live?costumer=acme", 400))["type"].endswith("question")
 
 
 async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> None:
@@ -112,7 +112,7 @@ async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> 
         "values": [{"value": "", "series": {"viewers_now": [None, 3]}}],
     }
     assert [(one.customer, one.dimension) for one in desk.past.asked] == [("acme", "")]
-    assert (await desk.json(f"{question}&dimension=password", 400))["type"].endswith("wrong-question")
+    assert (await desk.json(f"{question}&dimension=password", 400))["type"].endswith("question")
     assert (await desk.json(f"{question}&step_ms=61000", 400))["detail"].startswith("step_ms is")
     for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503)):
         desk.past.answer = error

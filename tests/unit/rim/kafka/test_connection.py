@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from services.rim.kafka import connection
-from services.rim.kafka.connection import TopicsWrong, verify_topics
+from services.rim.kafka.connection import TopicsWrong, passes, verify_topics
 from shared.settings import Settings
 from shared.topics import BEACONS
 
@@ -105,3 +105,18 @@ def test_a_broker_that_does_not_return_its_settings_is_no_other_kind_of_error(mo
 
     with pytest.raises(TopicsWrong, match=r"settings of topic beacons cannot be read: .*not allowed"):
         verify(monkeypatch, refusal)
+
+
+@pytest.mark.parametrize(
+    ("code", "does"),
+    [
+        (KafkaError.NOT_LEADER_FOR_PARTITION, True),
+        (KafkaError.LEADER_NOT_AVAILABLE, True),
+        (KafkaError._ALL_BROKERS_DOWN, True),
+        (KafkaError._MAX_POLL_EXCEEDED, True),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False),
+        (KafkaError.UNKNOWN_TOPIC_ID, False),
+    ],
+)
+def test_a_consumer_waits_for_what_passes_and_ends_with_what_does_not(code: int, does: bool) -> None:
+    assert passes(KafkaError(code)) == does
