@@ -27,6 +27,9 @@ _OUTLIER: Final = 1e-4
 #: Windows that a dispersion is known from before anything is measured, and that dispersion.
 _PRIOR_WINDOWS: Final = 30.0
 PRIOR_DISPERSION: Final = 1.3
+#: What a rate is known from before anything is counted: hits, and of how many.
+_PRIOR_HITS: Final = 0.5
+_PRIOR_OF: Final = 1
 
 
 class Rate(NamedTuple):
@@ -66,6 +69,11 @@ class Expected(msgspec.Struct, array_like=True):
     #: How many windows of a minute that is known from.
     long_windows: int = 0
 
+    @property
+    def of(self) -> int:
+        """Among how many the hits were counted."""
+        return round((self.hits + _PRIOR_HITS) / self.rate - _PRIOR_OF)
+
 
 Past = Callable[[int], Sequence[Hour]]
 
@@ -98,7 +106,7 @@ def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
     windows = sum(one.long_windows for one in kept)
     long = _dispersion(sum(one.long_squares for one in kept), windows)
     a_minute = max(hits / minutes, 0.1)
-    return Expected(season, (hits + 0.5) / (of + 1), hits, short, long, a_minute, windows)
+    return Expected(season, (hits + _PRIOR_HITS) / (of + _PRIOR_OF), hits, short, long, a_minute, windows)
 
 
 def _dispersion(squares: float, windows: int) -> float:

@@ -104,7 +104,8 @@ def _anomaly(
             assert value is not None
             shown = rate if metric.of >= 0 else rate * BUCKETS_A_MINUTE
             plain = _evidence(metric, name, found, end_ms, value=value, usual=shown)
-            best = replace(plain, probability=probability, season=learning.expected.season)
+            known = learning.expected
+            best = replace(plain, probability=probability, season=known.season, usual_of=known.of)
     return best
 
 

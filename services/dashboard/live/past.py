@@ -5,7 +5,6 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from services.dashboard.live.history import ALL
 from shared.http.patterns import whole
 from shared.schemas import received
 from shared.schemas.live import BUCKET_MS, DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
@@ -31,10 +30,12 @@ _DIMENSION: Final = "|".join(DIMENSIONS)
 _OF_INTAKE: Final = (REJECTED, *received.DIMENSIONS)
 _PATTERN: Final = whole(rf"(({_DIMENSION})(,({_DIMENSION}))?|{'|'.join(_OF_INTAKE)})?")
 _NAMES: Final = (*FIELDS, *RECEIVED_FIELDS, VIEWERS_MAX, COUNT)
+#: By which values are ranked: the first that figures have.
+_WEIGHTS: Final = ("viewers_now", COUNT, "received")
 #: What is listed last, of one dimension and of a pair.
 _APART_OTHERS: Final = (OTHER, f"{OTHER}{PAIR_SEPARATOR}{OTHER}")
 _UNKNOWN: Final = (UNKNOWN, f"{UNKNOWN}{PAIR_SEPARATOR}{UNKNOWN}")
-_APART: Final = frozenset((*_APART_OTHERS, *_UNKNOWN))
+APART: Final = frozenset((*_APART_OTHERS, *_UNKNOWN))
 _Number = int | float | None
 
 
@@ -49,9 +50,15 @@ class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         msgspec.Meta(
             pattern=_PATTERN,
             description="a live dimension, two with a comma between them, `rejected` (by reason), `collector` or `release` "
-            "(what was received and rejected): by value; empty: the customer's own, which is all that there is of *",
+            "(what was received and rejected): by value; empty: the customer's own",
         ),
     ] = WHOLE
+    value: Annotated[
+        str,
+        msgspec.Meta(
+            description="only this value of the dimension, of which any that figures name may be asked; empty: the largest"
+        ),
+    ] = ""
     step_ms: Annotated[
         int, msgspec.Meta(ge=BUCKET_MS, description="5000, of the last day alone, or a multiple of 60000")
     ] = MINUTE_MS
@@ -72,7 +79,8 @@ class PastPicture(msgspec.Struct, frozen=True):
 
     Of all customers `viewers_max` is at most the sum of their peaks in a minute.
 
-    Values are those with the most viewers, at most `SLICE_VALUES_MAX`; the others are added up.
+    Values are those with the most viewers, at most `SLICE_VALUES_MAX`; the others are added up. A value counts where figures name
+    it: every few seconds each part of a customer's viewers names its largest values, and the rest are among the others.
     """
 
     from_ms: int
@@ -102,8 +110,8 @@ def checked(asked: AskedPast) -> list[str]:
         raise Wrong(f"from_ms and until_ms are at least one step apart, and at most {POINTS_MAX}")
     if (end - begin) // MINUTE_MS > MINUTES_MAX:
         raise Wrong(f"from_ms and until_ms are at most {MINUTES_MAX} minutes apart")
-    if asked.customer == ALL and asked.dimension != WHOLE:
-        raise Wrong("by dimension there are figures of one customer alone: name it, or leave dimension out")
+    if asked.value and (asked.dimension == WHOLE or asked.value in _APART_OTHERS):
+        raise Wrong(f"value is one of a dimension; {OTHER} is all that are not among the largest: leave value out")
     fields = asked.fields.split(",")
     if unknown := sorted(set(fields) - set(_NAMES)):
         raise Wrong(f"there is no field {unknown[0]}: {', '.join(_NAMES)}")
@@ -118,7 +126,24 @@ def minutes_of(asked: AskedPast) -> tuple[int, int]:
 
 def orders_of(dimension: str) -> list[str]:
     """How rows may name a dimension: a pair has the processor's order, which is not known here."""
-    return [dimension, _turned(dimension, ",")] if "," in dimension else [dimension]
+    return [dimension, turned(dimension, ",")] if "," in dimension else [dimension]
+
+
+def turned(pair: str, separator: str = PAIR_SEPARATOR) -> str:
+    """The two values of a pair in the other order; one value as it is."""
+    first, _, second = pair.partition(separator)
+    return f"{second}{separator}{first}" if second else pair
+
+
+def weight_of(dimension: str) -> str:
+    """The field by which the values of a dimension are ranked."""
+    viewers, count, received = _WEIGHTS
+    return {REJECTED: count}.get(dimension, received if dimension in _OF_INTAKE else viewers)
+
+
+def others_of(dimension: str) -> str:
+    """How figures by a dimension, or by a pair, name those of all values without a name."""
+    return _APART_OTHERS["," in dimension]
 
 
 def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastPicture:
@@ -139,7 +164,9 @@ def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastP
             if row.dimension not in dimensions:
                 continue
             for named, figures in figures_by_value.items():
-                value = named if row.dimension == asked.dimension else _turned(named, PAIR_SEPARATOR)
+                value = named if row.dimension == asked.dimension else turned(named)
+                if asked.value and (asked.value != value or not any(figures.values())):
+                    continue
                 viewers[value] = viewers.get(value, 0) + _weight(figures)
                 _add(values.setdefault(value, {}), fields, figures, point, points)
     if asked.dimension in _OF_INTAKE or set(fields) <= set(RECEIVED_FIELDS):
@@ -162,11 +189,6 @@ _Part = tuple[int, int, dict[str, dict[str, int]]]
 
 def _bounds(asked: AskedPast) -> tuple[int, int]:
     return asked.from_ms - asked.from_ms % asked.step_ms, asked.until_ms
-
-
-def _turned(pair: str, separator: str) -> str:
-    first, _, second = pair.partition(separator)
-    return f"{second}{separator}{first}" if second else pair
 
 
 def _minute(row: Row) -> Iterator[_Part]:
@@ -198,7 +220,7 @@ def _add(sums: _Sums, fields: Iterable[str], figures: dict[str, int], point: int
 
 def _largest(values: dict[str, _Sums], viewers: dict[str, int]) -> list[tuple[str, _Sums]]:
     """The values with the most viewers, then all others in one, then what has no value."""
-    order = sorted((value for value in values if value not in _APART), key=lambda value: (-viewers[value], value))
+    order = sorted((value for value in values if value not in APART), key=lambda value: (-viewers[value], value))
     others = next((values[value] for value in _APART_OTHERS if value in values), {})
     for value in order[SLICE_VALUES_MAX:]:
         for field, numbers in values[value].items():
@@ -212,7 +234,7 @@ def _largest(values: dict[str, _Sums], viewers: dict[str, int]) -> list[tuple[st
 
 def _weight(figures: dict[str, int]) -> int:
     """By which values are ranked."""
-    return next((figures[field] for field in ("viewers_now", COUNT, "received") if field in figures), 0)
+    return next((figures[field] for field in _WEIGHTS if field in figures), 0)
 
 
 def _series(field: str, numbers: list[int], known: list[int]) -> list[_Number]:

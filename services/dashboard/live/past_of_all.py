@@ -1,13 +1,14 @@
-"""Earlier figures of several customers together: Postgres adds them up, so any number of customers is one row a minute."""
+"""Earlier figures of several customers together: Postgres adds them up, so any number of customers is a row or two a minute."""
 
-from typing import Final
+from typing import Any, Final
 
 import psycopg
-from psycopg import sql
+from psycopg import AsyncCursor, sql
 from psycopg.rows import tuple_row
 
 from services.accounts.core.customer_scope import CustomerScope
-from services.dashboard.live.past import AskedPast, Row, Wrong, minutes_of
+from services.dashboard.live.adding_values import added_by_value, count_values
+from services.dashboard.live.past import AskedPast, Row, Wrong, minutes_of, orders_of, turned
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import STEPS, VIEWERS_MAX, WHOLE
 
@@ -27,58 +28,99 @@ _OWN: Final = sql.SQL("SELECT id FROM unnest(%(own)s::text[]) AS own(id) WHERE")
 _WITH_FIGURES: Final = sql.SQL("""
     EXISTS (
         SELECT FROM serving.{table}
-        WHERE customer_id = id AND dimension = %(whole)s AND minute >= %(first)s AND minute < %(end)s
+        WHERE customer_id = id AND dimension = ANY(%(dimensions)s) AND minute >= %(first)s AND minute < %(end)s
     )
     LIMIT %(customers_max)s
 """)
 #: Of a minute as many steps are known as of the customer of whom most are. `OFFSET 0`: each figure is taken out of a document once.
 _ADDED: Final = sql.SQL("""
-    SELECT %(whole)s, minute, jsonb_build_object({known}, 'values', jsonb_build_object('', jsonb_build_object({sums})))::text
+    SELECT %(dimension)s, minute,
+        jsonb_build_object({known}, 'values', jsonb_build_object(%(value)s::text, jsonb_build_object({sums})))::text
     FROM (
         SELECT minute, {columns} FROM serving.{table}
-        WHERE customer_id = ANY(%(customers)s) AND dimension = %(whole)s AND minute >= %(first)s AND minute < %(end)s
+        WHERE customer_id = ANY(%(customers)s) AND dimension = ANY(%(orders)s) AND minute >= %(first)s AND minute < %(end)s
         OFFSET 0
     ) AS minutes
     GROUP BY minute
 """)
 
+#: Rows may name a pair in either order.
+_FIGURE: Final = sql.SQL(
+    "coalesce(document->'values'->%(value)s::text, document->'values'->%(turned)s::text)->{field}::text AS {column}"
+)
+
 
 async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope: CustomerScope) -> list[Row]:
-    """The sums of all customers of a scope, one row a minute. Raises `Wrong` where they are too many for the range."""
+    """The sums of all customers of a scope: a row a minute, and another of a dimension. Raises `Wrong` where they are too many."""
     first, end = minutes_of(asked)
     table = sql.Identifier("live_steps" if asked.step_ms == BUCKET_MS else "live_minutes")
-    customers_max = max(1, NUMBERS_MAX // ((end - first) * _numbers_of_minute(asked)))
+    customers_max = max(1, NUMBERS_MAX // ((end - first) * (_A_MINUTE + _numbers_of_value(asked))))
     found = _OWN if scope.all_but is None else _KNOWN
-    values = {
+    values: dict[str, Any] = {
         "own": sorted(scope.own),
         "hidden": sorted(scope.all_but or ()),
         # Figures of customer '' are of several customers together, which no scope names.
         "is_everything": scope.is_everything,
         "whole": WHOLE,
+        "dimensions": list({WHOLE, *orders_of(asked.dimension)}),
         "first": first,
         "end": end,
         "customers_max": customers_max + 1,
     }
     async with connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute(found.format(table=table) + _WITH_FIGURES.format(table=table), values)
-        customers = [row[0] for row in await cursor.fetchall()]
+        customers = values["customers"] = [row[0] for row in await cursor.fetchall()]
         if len(customers) > customers_max:
             raise Wrong(
                 f"more than {customers_max} customers have figures in these {end - first} minutes:"
                 " ask for a shorter time, or for one customer"
             )
-        await cursor.execute(_added(asked, table), values | {"customers": customers})
-        return [Row(*row) for row in await cursor.fetchall()]
+        rows = await _of_whole(cursor, table, asked, values)
+        if asked.value:
+            rows += await _of_value(cursor, table, asked, values)
+        elif asked.dimension != WHOLE:
+            values_total = await count_values(cursor, table, asked.dimension, values)
+            numbers = len(customers) * _A_MINUTE + values_total * _numbers_of_value(asked)
+            if numbers * (end - first) > NUMBERS_MAX:
+                raise Wrong(
+                    f"the {len(customers)} customers with figures in these {end - first} minutes have too many values:"
+                    " ask for a shorter time, for one value, or for one customer"
+                )
+            rows += await added_by_value(cursor, table, asked, values)
+        return [Row(*row) for row in rows]
 
 
-def _numbers_of_minute(asked: AskedPast) -> int:
+def _numbers_of_value(asked: AskedPast) -> int:
     figures = 1 + len(set(asked.fields.split(",")))
-    return _A_MINUTE + figures * (STEPS if asked.step_ms == BUCKET_MS else 1)
+    return figures * (STEPS if asked.step_ms == BUCKET_MS else 1)
 
 
-def _added(asked: AskedPast, table: sql.Identifier) -> sql.Composed:
-    """The statement that adds up what is asked for."""
-    fields = set(asked.fields.split(","))
+async def _of_whole(
+    cursor: AsyncCursor[Any], table: sql.Identifier, asked: AskedPast, values: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    """The figures of all viewers; by a dimension only of how many steps anything is known."""
+    fields = set(asked.fields.split(",")) if asked.dimension == WHOLE else set()
+    given = {"dimension": WHOLE, "orders": [WHOLE], "value": "", "turned": ""}
+    await cursor.execute(_added(asked, table, fields), values | given)
+    return await cursor.fetchall()
+
+
+async def _of_value(
+    cursor: AsyncCursor[Any], table: sql.Identifier, asked: AskedPast, values: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    """The figures of one value: it is taken out of each minute, and nothing else of it is read."""
+    given = {
+        "dimension": asked.dimension,
+        "orders": orders_of(asked.dimension),
+        "value": asked.value,
+        "turned": turned(asked.value),
+    }
+    await cursor.execute(_added(asked, table, set(asked.fields.split(","))), values | given)
+    return await cursor.fetchall()
+
+
+def _added(asked: AskedPast, table: sql.Identifier, fields: set[str]) -> sql.Composed:
+    """The statement that adds up fields of one value."""
     if asked.step_ms != BUCKET_MS:
         known, added = sql.SQL("'steps', {}").format(sql.SQL("max(steps::bigint)")), _whole
     else:
@@ -89,7 +131,7 @@ def _added(asked: AskedPast, table: sql.Identifier) -> sql.Composed:
     sums = []
     for field in sorted(fields):
         column = sql.Identifier(f"of_{field}")
-        columns.append(sql.SQL("document->'values'->''->{}::text AS {}").format(field, column))
+        columns.append(_FIGURE.format(field=field, column=column))
         sums.append(sql.SQL("{}::text, {}").format(field, added(column)))
     comma = sql.SQL(", ")
     return _ADDED.format(known=known, sums=comma.join(sums), columns=comma.join(columns), table=table)

@@ -37,6 +37,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     #: Of an anomaly: how likely so much is where nothing has changed, and which hours tell what is usual.
     probability: float | None = None
     season: SeasonName | None = None
+    #: Of an anomaly: among how many the usual figure was counted, as `of`. None in events of earlier versions.
+    usual_of: int | None = None
 
     @property
     def rank(self) -> tuple[float, int]:

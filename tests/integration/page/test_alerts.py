@@ -197,14 +197,18 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     page = seen.page
     row = page.locator("#incidents tbody tr").filter(has=page.get_by_role("link", name="Rebuffering, since")).first
     expect(row).to_contain_text("8.10% n 333 at opening", timeout=SOON_MS)
-    expect(row).to_contain_text("2.00% usual")
+    # What is usual has its n too, as in every place below.
+    expect(row).to_contain_text("2.00% usual n 10,000 viewer minutes")
     row.get_by_role("button", name="What Viewers rebuffering means").click()
     expect(page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
     page.keyboard.press("Escape")
     page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
     expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
     facts = page.locator("#incident-facts")
-    expect(page.locator("#figure-then")).to_have_text(re.compile(r"At opening \?\s*8\.10%\s*n 333, usually 2\.00%"))
+    usual = r"2\.00%,? n 10,000 viewer minutes"
+    expect(page.locator("#figure-then")).to_have_text(re.compile(rf"At opening \?\s*8\.10%\s*n 333, usually {usual}"))
+    found = page.locator("#found tbody tr").first
+    expect(found).to_contain_text(re.compile(rf"8\.10% n 333 at opening\s*{usual}"))
     expect(page.locator("#figure-now")).to_have_text(re.compile(r"Now\s*0\.20%\s*n 500, minute to"), timeout=SOON_MS)
     expect(page.locator("#course .mark")).to_have_text(["began", "began"])
     # By 5 s: a mean by minute would hide the worst of a short incident.
@@ -216,7 +220,7 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     course = page.locator("#course .chart").first
     course.locator(".plot").press("ArrowRight")
     expect(course.locator(".legend .note")).to_have_text(re.compile(r"^n [\d,]+$"))
-    for head in ("#figure-then", "#found-title"):
+    for head in ("#figure-then", "#found-title", "#course .chart >> nth=0"):
         page.locator(head).get_by_role("button", name="What Viewers rebuffering means").click()
         expect(page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
         page.keyboard.press("Escape")

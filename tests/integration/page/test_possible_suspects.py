@@ -46,6 +46,9 @@ def test_explore_shows_what_is_possible_when_somebody_opens_it(seen: Seen, looke
     expect(possible.locator("tbody .excess").first).to_contain_text(f"evidence {NATS}")
     expect(possible.locator("thead")).to_contain_text("Not certain for")
     expect(possible).not_to_contain_text("Suspected")
+    # Chance is no disaster: only what is beyond it has the colour of what is bad.
+    expect(possible.locator("td.is-bad")).to_have_count(0)
+    expect(suspects.first.locator("td.is-bad").first).to_be_visible()
     possible.locator("tbody th").first.get_by_role("link").click()
     expect(page.locator(".chip")).to_have_count(1)
 

@@ -329,6 +329,11 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
     bars = page.locator(".retention span")
     assert [bar.get_attribute("class") == "again" for bar in bars.all()] == again
     expect(page.locator("main")).to_contain_text("Amber parts were watched again.")
+    # Each name of a chart of a title says what it means.
+    for name in ("Viewers at a time", "Retention", "Rebuffer percentage"):
+        page.locator("h3, .chart").get_by_role("button", name=f"What {name} means").click()
+        expect(page.get_by_role("note")).to_be_visible()
+        page.keyboard.press("Escape")
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
     assert inaccessible(page) == []

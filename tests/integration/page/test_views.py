@@ -198,18 +198,24 @@ def test_columns_have_words_of_people_and_say_what_they_mean(seen: Seen) -> None
         "content_startup_ms": "Content start-up time",
         "startup_ms": "Start-up",
         "country": "Country",
+        "gap_ms": "Time without beacons",
     }
     seen.open(f"views?customer=acme&range=24h&columns={','.join(named)}")
     heads = page.locator("#views thead th")
     expect(heads).to_have_count(len(named) + 1, timeout=SOON_MS)
     # Titles of metrics come with the list of those.
     for at, (name, title) in enumerate(named.items(), start=1):
-        expect(heads.nth(at)).to_have_text(title if name == "country" else f"{title} ?")
+        expect(heads.nth(at)).to_have_text(title if name in ("country", "gap_ms") else f"{title} ?")
     page.get_by_role("button", name="What Start-up means").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".meaning")).to_contain_text("from the request to play to the first frame")
     expect(page.locator(".meaning")).to_contain_text("Mux, video startup time")
     assert inaccessible(page) == []
+    page.keyboard.press("Escape")
+    # What only a link has asked for can be left out by a click too.
+    page.locator("details.columns summary").click()
+    page.get_by_label("Time without beacons").click()
+    expect(heads).to_have_count(len(named), timeout=SOON_MS)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

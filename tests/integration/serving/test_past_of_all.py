@@ -17,15 +17,31 @@ from services.dashboard.live.past import AskedPast, PastPicture, Wrong, assemble
 from services.dashboard.live.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
 from services.rim.database import pool
-from shared.schemas.live import BUCKET_MS
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
 from shared.schemas.live_minute import MINUTE_MS, STEPS, WHOLE, LiveSteps, minute_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 FIRST: Final = 29_000_000
 FIELDS: Final = "viewers_now,rebuffering_now,views_started,viewers_max"
+MINUTES: Final = 3
 #: Viewers at every step of a minute, by customer and minute; of acme half of the second is known, of globex nothing of the third.
 VIEWERS: Final = {"acme": [4, 6, 8], "globex": [10, 20], "initech": [100, 100, 100], "": [1_000]}
+
+#: When there are viewers by dimension, and how many of a value at the first step; each step and minute has one more.
+LATER: Final = FIRST + 1_000
+BY_DIMENSION: Final = {
+    ("acme", "cdn"): {"fastly": 30, "akamai": 20, UNKNOWN: 5, OTHER: 7},
+    ("globex", "cdn"): {"akamai": 300, 'a"b': 1, OTHER: 70},
+    ("initech", "cdn"): {"fastly": 3_000},
+    # By title each has others: of all there are more than are named, and globex's ten are the largest.
+    ("acme", "video_title"): {f"a{number:02}": 100 + number for number in range(SLICE_VALUES_MAX)},
+    ("globex", "video_title"): {f"g{number:02}": 500 + number for number in range(10)} | {UNKNOWN: 1},
+    ("acme", "cdn,country"): {"fastly\x1fDE": 10, f"{OTHER}\x1f{OTHER}": 4},
+    # The processor was given its dimensions in another order.
+    ("globex", "country,cdn"): {"DE\x1ffastly": 100, "FR\x1ffastly": 50},
+    ("acme", "rejected"): {"invalid": 9},
+}
 
 
 def steps(viewers: int, heard: int = STEPS) -> LiveSteps:
@@ -38,7 +54,7 @@ def land(connection: psycopg.Connection, customer: str, minute: int, found: Live
     documents: dict[str, Any] = {"live_steps": found, "live_minutes": minute_of(found, found.heard)}
     for table, document in documents.items():
         connection.execute(
-            f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s)",
+            f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
             (customer, dimension, minute, msgspec.json.encode(document).decode()),
         )
 
@@ -56,18 +72,33 @@ def dsn(postgres: Postgres) -> str:
                 land(connection, customer, FIRST + at, steps(7), "cdn")
         # Outside of the range that is asked for.
         land(connection, "acme", FIRST - 1, steps(5_000))
+        for (customer, dimension), values in BY_DIMENSION.items():
+            for at in range(MINUTES):
+                for of, figures in ((WHOLE, {"": sum(values.values())}), (dimension, values)):
+                    found = {value: watched(viewers + at) for value, viewers in figures.items()}
+                    heard = [1] * STEPS if of == WHOLE else []
+                    land(connection, customer, LATER + at, LiveSteps(heard=heard, values=found), of)
     return made
 
 
-def ask(dsn: str, scope: CustomerScope, step_ms: int, customer: str = "*") -> PastPicture:
+def watched(viewers: int) -> dict[str, list[int]]:
+    return {"viewers_now": [viewers + at for at in range(STEPS)], "views_started": [0, viewers, *[0] * (STEPS - 2)]}
+
+
+def ask(dsn: str, scope: CustomerScope, step_ms: int, customer: str = "*", **given: Any) -> PastPicture:
+    first = given.pop("first", LATER if given else FIRST)
     asked = AskedPast(
         customer=customer,
-        from_ms=FIRST * MINUTE_MS,
-        until_ms=(FIRST + 3) * MINUTE_MS,
+        from_ms=first * MINUTE_MS,
+        until_ms=(first + MINUTES) * MINUTE_MS,
         step_ms=step_ms,
         fields=FIELDS,
+        **given,
     )
+    return answered(dsn, asked, scope)
 
+
+def answered(dsn: str, asked: AskedPast, scope: CustomerScope) -> PastPicture:
     async def answer() -> PastPicture:
         postgres = pool.Postgres(dsn, service="test", connections_max=1, seconds_max=30)
         await postgres.open()
@@ -130,3 +161,93 @@ def test_more_than_may_be_read_is_refused_with_what_to_do(dsn: str, monkeypatch:
     assert series(ask(dsn, CustomerScope(own=frozenset({"acme", "globex"})), MINUTE_MS)) == [14, 23, 8]
     with pytest.raises(Wrong, match="more than 2 customers have figures in these 3 minutes: ask for a shorter time"):
         ask(dsn, EVERYTHING, MINUTE_MS)
+
+
+def by_value(picture: PastPicture, field: str = "viewers_now") -> dict[str, list[Any]]:
+    return {one.value: one.series[field] for one in picture.values}
+
+
+@pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS, 3 * MINUTE_MS])
+@pytest.mark.parametrize("dimension", ["cdn", "cdn,country", "country,cdn"])
+def test_a_value_of_all_is_the_sum_of_it_of_each(dsn: str, dimension: str, step_ms: int) -> None:
+    def of(customer: str) -> PastPicture:
+        return ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension)
+
+    each, of_all = [of(customer) for customer in ("acme", "globex", "initech")], of("*")
+    assert of_all.dimension == dimension
+    for field in ("viewers_now", "rebuffering_now", "views_started"):
+        found = by_value(of_all, field)
+        assert found.keys() == {value for one in each for value in by_value(one, field)}
+        for value, numbers in found.items():
+            known = [one[value] for picture in each if value in (one := by_value(picture, field))]
+            assert numbers == pytest.approx([sum(points) for points in zip(*known, strict=True)]), (value, field)
+    # The largest first, then all others and what has no value.
+    apart = [one.value for one in of_all.values if one.value in (OTHER, UNKNOWN)]
+    assert [one.value for one in of_all.values][-len(apart) :] == apart
+    assert (
+        of_all.values[0].value
+        == {"cdn": "fastly", "cdn,country": "fastly\x1fDE", "country,cdn": "DE\x1ffastly"}[dimension]
+    )
+
+
+@pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS])
+@pytest.mark.parametrize("customer", ["*", "acme"])
+def test_of_one_value_the_figures_are_those_among_all_values(dsn: str, customer: str, step_ms: int) -> None:
+    for (_, dimension), values in BY_DIMENSION.items():
+        of_all = by_value(ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension))
+        for value in (values.keys() & of_all.keys()) - {OTHER}:
+            assert by_value(ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension, value=value)) == {
+                value: of_all[value]
+            }
+    # One that is not among the largest has figures too; of one that nobody names nothing is known.
+    a00 = ask(dsn, EVERYTHING, step_ms, customer, dimension="video_title", value="a00")
+    assert by_value(a00)["a00"][-1] == 100 + MINUTES - 1 + (STEPS - 1 if step_ms == BUCKET_MS else (STEPS - 1) / 2)
+    assert ask(dsn, EVERYTHING, step_ms, customer, dimension="cdn", value="nobody").values == []
+
+
+@pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS])
+def test_of_many_values_the_largest_have_names_and_nobody_is_lost(dsn: str, step_ms: int) -> None:
+    picture = ask(dsn, EVERYTHING, step_ms, dimension="video_title")
+    largest = [f"g{number:02}" for number in reversed(range(10))] + [f"a{number:02}" for number in range(19, 9, -1)]
+    assert [one.value for one in picture.values] == [*largest, OTHER, UNKNOWN]
+    assert sum(numbers[0] for numbers in by_value(picture, "views_started").values()) == sum(
+        (viewers if step_ms == MINUTE_MS else 0)
+        for (_, dimension), values in BY_DIMENSION.items()
+        if dimension == "video_title"
+        for viewers in values.values()
+    )
+    rest = [viewers for value, viewers in BY_DIMENSION["acme", "video_title"].items() if value not in largest]
+    mean_of_step = (STEPS - 1) / 2 if step_ms == MINUTE_MS else 0
+    assert by_value(picture)[OTHER][0] == sum(rest) + len(rest) * mean_of_step
+
+
+def test_by_a_dimension_those_who_may_be_seen_count_alone(dsn: str) -> None:
+    def akamai(scope: CustomerScope, customer: str = "*") -> Any:
+        return by_value(ask(dsn, scope, BUCKET_MS, customer, dimension="cdn")).get("akamai", [None])[0]
+
+    assert akamai(EVERYTHING) == 320
+    assert akamai(CustomerScope(own=frozenset({"globex", "initech"}))) == 300
+    assert akamai(CustomerScope(all_but=frozenset({"globex"}))) == 20
+    assert akamai(CustomerScope(own=frozenset())) is None
+    # What was rejected is known of customers of whom nothing else is.
+    rejected = AskedPast(
+        customer="*", from_ms=LATER * MINUTE_MS, until_ms=(LATER + 1) * MINUTE_MS, dimension="rejected"
+    )
+    assert [one.value for one in answered(dsn, rejected, EVERYTHING).values] == ["invalid"]
+
+
+def test_customers_without_room_are_among_the_others_of_whom_sees_everything(dsn: str) -> None:
+    # Of these minutes customer '' has 1,000 viewers, by no dimension; values of cdn are named for no customer.
+    assert by_value(ask(dsn, EVERYTHING, MINUTE_MS, first=FIRST, dimension="cdn"))[OTHER][0] == 1_000
+    assert OTHER not in by_value(
+        ask(dsn, CustomerScope(all_but=frozenset({"x"})), MINUTE_MS, first=FIRST, dimension="cdn")
+    )
+
+
+def test_more_values_than_may_be_added_up_are_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Three customers, which cost five a minute, with eight values of five numbers each.
+    monkeypatch.setattr(past_of_all, "NUMBERS_MAX", 3 * (3 * 5 + 8 * 5))
+    assert "fastly" in by_value(ask(dsn, EVERYTHING, MINUTE_MS, dimension="cdn"))
+    monkeypatch.setattr(past_of_all, "NUMBERS_MAX", 3 * (3 * 5 + 8 * 5) - 1)
+    with pytest.raises(Wrong, match="the 3 customers with figures in these 3 minutes have too many values: ask for"):
+        ask(dsn, EVERYTHING, MINUTE_MS, dimension="cdn")

@@ -7,7 +7,7 @@ from shared.schemas.alerts.event import SCHEMA_VERSION, AlertEvent, Evidence, Su
 AT_MS = 1_795_996_800_000
 EVIDENCE = Evidence(
     slice={"cdn": "a"}, value=0.081, usual=0.02, hits=81, of=1_000, seconds=15, at_ms=AT_MS, probability=1e-9,
-    season="hour_of_week",
+    season="hour_of_week", usual_of=120_000,
 )  # fmt: skip
 SUSPECT = SuspectSlice(slice={"cdn": "a"}, explains=0.97, share=0.3, value=0.081)
 

@@ -1,9 +1,10 @@
 // @ts-check
 // The course of an incident: its metric over time from before it to after it, and the figure of now. Pure.
 
-import { metricOf } from "./alerts.js";
+import { hitOf, metricOf } from "./alerts.js";
 import { pastOf } from "./place/filters.js";
 import { MINUTE_MS } from "./place/ranges.js";
+import { ageText, countText } from "./words/format.js";
 
 /** When the views are to be looked at: from some minutes before an incident to some after it. @param {any} incident @param {number} now_ms */
 export function aroundOf(incident, now_ms) {
@@ -34,6 +35,20 @@ const isGauge = (field) => field.endsWith("_now");
 
 /** The n of what was found in a slice: viewers are counted at each step, so it is their mean. @param {string} metric @param {{of: number, seconds: number}} found */
 export const baseOf = (metric, { of, seconds }) => (isGauge(FIELDS[metric][1] ?? "") ? Math.round((of * STEP_MS) / (1_000 * seconds)) : of);
+
+/**
+ * Among how many the usual figure of what was found was counted; empty of a limit, and in incidents of earlier versions. A viewer
+ * counts at each step, so viewers are so many minutes of theirs; what is counted by time alone has no other n than that time.
+ * @param {string} metric
+ * @param {{usual_of?: number | null}} found
+ */
+export function usualBaseText(metric, { usual_of }) {
+  if (usual_of === null || usual_of === undefined) return "";
+  const [, of] = FIELDS[metric];
+  if (of === null) return `from ${ageText(usual_of * STEP_MS)}`;
+  if (isGauge(of)) return `n ${countText(Math.round((usual_of * STEP_MS) / MINUTE_MS))} viewer minutes`;
+  return `n ${countText(usual_of)} ${metricOf(metric).dimensions ? hitOf(metric) : "views"}`;
+}
 
 /** What is drawn below a metric: of how many it is. @param {string} metric */
 const besideOf = (metric) => (metricOf(metric).dimensions ? "received" : "viewers_now");

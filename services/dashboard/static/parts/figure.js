@@ -2,7 +2,7 @@
 // A figure beside others: its value leads to the views that it counts, its n to all of them.
 
 import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
-import { isShown, viewsMin } from "../core/figures.js";
+import { hiddenText, isShown } from "../core/figures.js";
 import { countText, NONE, valueText } from "../core/words/format.js";
 import { metricOf } from "./data/known.js";
 import { html } from "./html.js";
@@ -13,10 +13,12 @@ import { Link } from "./place.js";
 /** @param {{metric: string, figure: {value: number | null, n: number} | null | undefined, within: Within, unit?: string, hasN?: boolean, between?: string}} props - `unit`: of a share of the metric's bad views. `between`: what stands before the n. */
 export function Figure({ metric, figure, within, unit = metricOf(metric).unit, hasN = true, between = " " }) {
   if (!figure) return NONE;
-  const text = isShown(metric, figure) ? valueText(unit, figure.value) : NONE;
+  // A share of bad views is no percentile, also where they are bad by the value of one.
+  const judged = unit === metricOf(metric).unit ? metric : "";
+  const text = isShown(judged, figure) ? valueText(unit, figure.value) : NONE;
   const which = whichBehind(metric);
-  const hidden = text === NONE && figure.n > 0 ? `not shown below ${viewsMin(metric)} views` : "";
-  return html`${text === NONE ? html`<span title=${hidden}>${text}</span>` : html`<${Link} to=${{ ...within, ...viewsBehind(metric, within) }} title=${`the views behind it${which && `: ${which}`}`}>${text}<//>`}${hasN && html`${between}<${Counted} n=${figure.n} to=${{ ...within, ...viewsOf(metric, within) }} />`}`;
+  const hidden = hiddenText(judged, figure);
+  return html`${text === NONE ? html`<span title=${hidden}>${text}${hidden && html`<span class="unseen"> ${hidden}</span>`}</span>` : html`<${Link} to=${{ ...within, ...viewsBehind(metric, within) }} title=${`the views behind it${which && `: ${which}`}`}>${text}<//>`}${hasN && html`${between}<${Counted} n=${figure.n} to=${{ ...within, ...viewsOf(metric, within) }} />`}`;
 }
 
 /** The n of a figure, which leads to its views. @param {{n: number, to: Partial<import("../core/place/place.js").Place>}} props */

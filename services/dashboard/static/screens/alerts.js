@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { allOf, baseText, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
-import { baseOf } from "../core/course.js";
+import { baseOf, usualBaseText } from "../core/course.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
@@ -82,7 +82,7 @@ function Row({ one }) {
     <td class=${one.closed_ms ? "" : "is-warm"}>${state}</td>
     <td>${one.customer}</td>
     <td>${worst && html`${figureText(event.metric, worst.value)} <span class="note">${baseText(event.metric, baseOf(event.metric, worst))} ${whenText(worst, event, place.value.tz)}</span> <${RuleMeaning} metric=${event.metric} />`}</td>
-    <td>${worst && html`${figureText(event.metric, worst.usual)} <span class="note">${worst.probability === null ? "limit" : "usual"}</span>`}</td>
+    <td>${worst && html`${figureText(event.metric, worst.usual)} <span class="note">${worst.probability === null ? "limit" : `usual ${usualBaseText(event.metric, worst)}`}</span>`}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? hitsText(event.metric, event.affected_max) : ""}</td>
     <td>${since} (${ageText(now_ms.value - one.opened_ms)} ago)</td>

@@ -101,7 +101,7 @@ function Row({ one, spans }) {
     ${spans && html`<td><${Share} share=${one.before} code=${views} range=${rangeOf(spans.before)} /></td>
       <td><${Share} share=${one.after} code=${views} range=${rangeOf(spans.after)} /></td>
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
-    <td><${Leads} of=${one.viewers} to=${views}>${one.viewers ? countText(one.viewers) : NONE}<//></td><td><${Leads} of=${one.failed} to=${{ ...views, filters: failedOf(views.filters) }}>${countText(one.failed)}<//></td>
+    <td><${Leads} of=${one.viewers} to=${views}>${one.viewers ? countText(one.viewers) : NONE}<//></td><td><${Leads} of=${one.failed} to=${{ ...views, filters: failedOf(views.filters) }}>${countText(one.failed)}<//> <${Counted} n=${one.views} to=${views} /></td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
     <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`${word} where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${word}</button></td>
   </tr>

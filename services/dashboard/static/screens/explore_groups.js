@@ -88,6 +88,6 @@ function Row({ group, by, metric, unit, compared, hasBase }) {
     ${metric !== "views" && html`<td>${leads({ screen: "views", ...within, more: {} }, "its views", countText(group.n))}</td>`}
     ${hasBase && html`<td class="note">${leads(viewsOf(metric, within), "all views on which it rests", countText(figure.n))}</td>`}
     ${compared && html`<td>${before && isOther ? html`${isShown(metric, before) ? valueText(unit, before.value) : NONE} <span class="note">n ${countText(before.n)}</span>` : html`<${Figure} metric=${metric} figure=${before} within=${{ ...within, ...rangeOf(compared) }} />`}</td>
-      <td>${isShownNow && before ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}
+      <td>${isShownNow && isShown(metric, before) ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}
   </tr>`;
 }

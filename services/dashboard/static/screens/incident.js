@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
-import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf } from "../core/course.js";
+import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/course.js";
 import { viewsAt } from "../core/incident_views.js";
 import { filtersOf } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
@@ -81,10 +81,11 @@ function Figures({ incident }) {
   const { parameters, value } = newestOf(incident, worst?.slice ?? {}, newestNow_ms(), Object.keys(dimensions.value));
   const found = useFetched(worst && !incident.closed_ms ? `incident now ${incident.id} ${parameters.dimension} ${value}` : null, () => historyAddress(parameters), 0, parameters.until_ms);
   if (!worst) return null;
+  const usualBase = usualBaseText(event.metric, worst);
   const newest = found.data && latestOf(found.data, event.metric, value);
   const then = viewsAt(incident, worst.slice, countedAt(worst));
   const now = newest && viewsAt(incident, worst.slice, { from_ms: newest.to_ms - parameters.step_ms, to_ms: newest.to_ms });
-  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}</span></li>
+  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}${usualBase && `, ${usualBase}`}</span></li>
     ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${now}>${figureText(event.metric, newest.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${newest.n} of=${now} />minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
 }
 
@@ -131,9 +132,10 @@ function Course({ incident }) {
   const drawn = (/** @type {any} */ picture) => {
     const { times, values, counts, beside } = historyLines(picture, event.metric, value);
     if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
-    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers, /** @type {number[]} */ of = []) => [{ title: name, kind: "value", key: [], values: numbers, counts: of }];
+    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers, /** @type {number[]} */ of = [], /** @type {any} */ words = undefined) => [{ title: name, kind: "value", key: [], values: numbers, counts: of, name: words }];
+    const named = html`${title} <${RuleMeaning} metric=${event.metric} />`;
     return html`<div class="charts">
-      <${Chart} times=${times} lines=${line(title, values, counts ?? [])} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${counts !== null} />
+      <${Chart} times=${times} lines=${line(title, values, counts ?? [], named)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} marks=${marks} title=${`${title} ${step}`} hasCounts=${counts !== null} />
       <${Chart} times=${times} lines=${line(counted, beside)} unit="count" tz=${place.value.tz} height=${140} marks=${marks} title=${`${counted} ${step}`} hasCounts=${false} /></div>`;
   };
   return html`<section aria-labelledby="course-title">
@@ -152,7 +154,8 @@ function Found({ incident }) {
         <thead><tr><th scope="col">Where</th><th scope="col">Figure then</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
         <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
-          <td><${Behind} of=${viewsAt(incident, one.slice, countedAt(one))}>${figureText(event.metric, one.value)}<//> <span class="note">${whenText(one, event, place.value.tz)}</span></td><td>${figureText(event.metric, one.usual)}</td>
+          <td><${Behind} of=${viewsAt(incident, one.slice, countedAt(one))}>${figureText(event.metric, one.value)}<//> <span class="note">${baseText(event.metric, baseOf(event.metric, one))} ${whenText(one, event, place.value.tz)}</span></td>
+          <td>${figureText(event.metric, one.usual)} <span class="note">${one.probability === null ? "limit" : usualBaseText(event.metric, one)}</span></td>
           <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
           <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
           <td><${Around} incident=${incident} slice=${one.slice} /></td>

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { liveParts, pastOf } from "../core/place/filters.js";
+import { liveParts, OTHER, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
 import { BACK, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
@@ -14,7 +14,6 @@ import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Facts } from "../parts/facts.js";
 import { Freshness } from "../parts/narrowing/freshness.js";
-import { Which } from "../parts/narrowing/which.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/notable/incidents.js";
@@ -105,18 +104,13 @@ function Live({ picture, chosen, isOld, slice, of }) {
 
 /** The chart with what was landed of earlier. @param {{tile: import("../core/live.js").Tile, picture: any, slice: string, back: string}} props */
 function Earlier({ tile, picture, slice, back }) {
-  // Who may see one customer alone need not choose it. Of several together all viewers are known, and no slice.
-  const only = picture.customers_total === 1 ? picture.customers[0]?.customer : undefined;
-  const customer = place.value.customer === "*" && only ? only : place.value.customer;
-  const isUnknown = customer === "*" && slice !== "";
-  const { until } = place.value.more;
+  const { customer, more: { until } } = place.value;
   const [dimension, value] = pastOf(slice);
   const asked = () => {
     const { from_ms, until_ms, step_ms } = stretchOf(back, until, Date.now());
-    return `/v1/live/history?${new URLSearchParams({ customer, dimension, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(from_ms), until_ms: String(until_ms) })}`;
+    return `/v1/live/history?${new URLSearchParams({ customer, dimension, value: value === OTHER ? "" : value, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(from_ms), until_ms: String(until_ms) })}`;
   };
-  const found = useFetched(isUnknown ? null : JSON.stringify(["history", customer, slice, tile.name, back, until]), asked, until ? 0 : 30_000);
-  if (isUnknown) return html`<p class="note" id="one-customer">What was earlier is known of all viewers together; under a filter it is known by customer. Whose?</p><${Which} id="earlier-customers" />`;
+  const found = useFetched(JSON.stringify(["history", customer, slice, tile.name, back, until]), asked, until ? 0 : 30_000);
   const { isEarlier, step_ms, ...stretch } = stretchOf(back, until, Date.now());
   const when = isEarlier ? rangeText({ from_ms: stretch.from_ms, to_ms: stretch.until_ms }, place.value.tz) : `the last ${BACK[back].title}`;
   const steps = step_ms < MINUTE_MS ? "by 5 s" : tile.isCount || isEarlier ? "by minute" : "by 5 s near now and by minute before";

@@ -74,7 +74,7 @@ function SliceRow({ name, one, most, of }) {
       ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
     <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
-    <td class=${isWarm(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//></td>
+    <td class=${isWarm(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//> <span class="note">${cells.rebuffering_n}</span></td>
     <td class=${isLow(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
     <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
   </tr>`;
@@ -112,7 +112,7 @@ export function Customers({ picture }) {
           const cells = cellsOf(one.now);
           return html`<tr key=${one.customer}>
             <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
-            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
+            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering} <span class="note">${cells.rebuffering_n}</span></td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
             <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
             <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
             <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`} aria-label=${`limits of ${one.customer}`}>limits</a></td>

@@ -16,7 +16,7 @@ import { Controls } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { Facts } from "../parts/facts.js";
 import { Figure } from "../parts/figure.js";
-import { MetricMeaning, MetricName } from "../parts/glossary.js";
+import { MetricMeaning, MetricName, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
@@ -59,7 +59,7 @@ function List() {
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
         <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/titles" params=${params} what="titles" draw=${(/** @type {any[]} */ pages) => html`
           <div class="scroll" tabindex="0" role="region" aria-label="Titles">
-            <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
+            <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before <${MetricMeaning} name="rebuffer_fraction" /></th><th scope="col">Change</th>`}</tr></thead>
               <tbody>${pages.flatMap((page) => page.titles.map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} compared=${compare ? page.compared?.range : null} together=${together} />`))}
                 ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
           </div>
@@ -131,15 +131,18 @@ function Drawn({ data }) {
     <${Retention} of=${data.retention} />`;
 }
 
+/** The name of a title's curve by its parts, with what it means. */
+const Kept = () => html`<h3 id="retention-title"><${Term} title="Retention" term="" formula="views whose farthest moment lies in a part or behind it; plays of a part are the stretches of playing that touch it" /></h3>`;
+
 /** Whether those who played a part played it more than once. @param {any} part */
 const isAgain = (part) => part.views > 0 && part.plays > 1.2 * part.views;
 
 /** @param {{of: any}} props */
 function Retention({ of }) {
-  if (!of.reached_n && !of.n) return html`<h3>Retention</h3><p class="empty">No view says which parts it played.</p>`;
+  if (!of.reached_n && !of.n) return html`<${Kept} /><p class="empty">No view says which parts it played.</p>`;
   const most = Math.max(1, of.reached_n, of.n);
   const end_ms = of.parts.at(-1)?.to_ms ?? 0;
-  return html`<h3>Retention</h3><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
+  return html`<${Kept} /><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
     <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video; their figures are in the table below`}>
       ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${playheadText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
         class=${isAgain(part) ? "again" : ""}></span>`)}

@@ -81,6 +81,12 @@ def test_what_is_usual_of_the_minute_is_no_anomaly_and_twice_of_it_is() -> None:
     found = judge(UNUSUAL, "", series(3.0 * USUAL, 12), end_ms, usually=usually)
     assert found is not None
     assert found.usual == pytest.approx(1.5 * USUAL)
+    # Known from so many viewers, counted each 5 s; a limit is known from none.
+    assert found.usual_of == round(100_000.5 / USUAL - 1)
+    limit = replace(UNUSUAL, condition="threshold", direction="above", threshold=USUAL)
+    of_limit = judge(limit, "", series(3.0 * USUAL, 12), end_ms)
+    assert of_limit is not None
+    assert of_limit.usual_of is None
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ def test_what_was_rejected_is_known_without_viewers() -> None:
         {"step_ms": HOUR_MS, "until_ms": BEGIN * MINUTE_MS + 15 * 24 * HOUR_MS},
         {"fields": "viewers_now,password"},
         {"fields": ""},
-        {"customer": "*", "dimension": "cdn"},
+        {"value": "fastly"},
+        {"dimension": "cdn", "value": OTHER},
     ],
     ids=str,
 )

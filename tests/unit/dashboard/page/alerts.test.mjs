@@ -6,7 +6,7 @@ import { termOf } from "../../../../services/dashboard/static/core/words/glossar
 import { filtersOf, filterText } from "../../../../services/dashboard/static/core/place/filters.js";
 import { METRICS, baseText, dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerts.js";
 import { viewsAt } from "../../../../services/dashboard/static/core/incident_views.js";
-import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf, nowOf } from "../../../../services/dashboard/static/core/course.js";
+import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf, nowOf, usualBaseText } from "../../../../services/dashboard/static/core/course.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -194,6 +194,14 @@ test("a figure of a rule has its n, unless it is a count itself", () => {
 test("viewers of an incident are those of a moment, views all that were counted", () => {
   const found = { of: 1_200, seconds: 60 };
   assert.deepEqual([baseOf("rebuffering", found), baseOf("playback_failures", found), baseOf("viewers", found)], [100, 1_200, 1_200]);
+});
+
+test("a usual figure has the n that it is known from, a limit and what was found before has none", () => {
+  const of = (/** @type {string} */ metric, /** @type {any} */ usual_of) => usualBaseText(metric, { usual_of });
+  assert.deepEqual([of("rebuffering", 120_000), of("playback_failures", 5_400), of("rejected", 9_000)], ["n 10,000 viewer minutes", "n 5,400 views", "n 9,000 beacons"]);
+  // A count of each minute is known from minutes.
+  assert.deepEqual([of("views_started", 2_160), of("beacons", 720)], ["from 3 h", "from 60 min"]);
+  assert.deepEqual([of("rebuffering", null), of("rebuffering", undefined)], ["", ""]);
 });
 
 test("the metric of each rule has words in the glossary, but for beacons and what only views have", () => {

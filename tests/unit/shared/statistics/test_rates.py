@@ -55,6 +55,11 @@ def test_then_the_last_hours_the_hour_of_the_day_and_the_hour_of_the_week() -> N
     found = expected(SHARE, T0, past_of(*before, *days, *weeks))
     assert found is not None
     assert (found.season, round(found.rate, 3)) == ("hour_of_week", 0.04)
+    # It is known from so many, also where none of them was hit.
+    assert found.of == 60_000
+    none = expected(SHARE, T0, past_of(*(hour(T0 - number * WEEK_MS, 0) for number in (1, 2))))
+    assert none is not None
+    assert (none.hits, none.of) == (0, 60_000)
 
 
 def test_a_former_incident_does_not_become_usual() -> None:

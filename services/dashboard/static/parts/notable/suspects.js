@@ -56,24 +56,27 @@ export function Possible({ answers, metric, within }) {
   </details>`;
 }
 
+/** What stands above a table of suspects beyond chance. */
+const CERTAIN = "Suspected";
+
 /**
  * The suspects of an answer, in this order.
  * @param {{data: any, suspects: any[], metric: string, within: Place, word?: string}} props - `metric`: what Explore draws of them; `within`: what was asked about.
  */
-export function Suspects({ data, suspects, metric, within, word = "Suspected" }) {
+export function Suspects({ data, suspects, metric, within, word = CERTAIN }) {
   const hasUsual = data.against === "usual";
   const title = `${word} for ${data.title}`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${title}>
     <table class="suspects" data-metric=${data.metric} data-against=${data.against}>
       <thead><tr><th scope="col">${title} <${MetricMeaning} name=${data.metric} /></th><th scope="col" class="text"><${Term} title="Excess and evidence" term="evidence" formula=${EXCESS_MEANS} /></th><th scope="col">Its figure</th><th scope="col">The rest</th>${hasUsual && html`<th scope="col">Usually</th>`}<th scope="col">${hasUsual ? "Grew, beside the rest" : "Beside the rest"}</th></tr></thead>
-      <tbody>${suspects.map((one) => html`<${Row} key=${JSON.stringify(one.conditions)} one=${one} data=${data} metric=${metric} within=${within} />`)}</tbody>
+      <tbody>${suspects.map((one) => html`<${Row} key=${JSON.stringify(one.conditions)} one=${one} data=${data} metric=${metric} within=${within} isCertain=${word === CERTAIN} />`)}</tbody>
       ${!hasUsual && html`<tfoot><tr><td colspan="5" class="note"><span class="stays">The time before has too few views to say what is usual: each is held against all other views of the same time.</span></td></tr></tfoot>`}
     </table>
   </div>`;
 }
 
-/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before. The rest and what is usual lead to their views too. Of a ratio these are the same numbers there; of a value Explore draws the metric itself. @param {{one: any, data: any, metric: string, within: Place}} props */
-function Row({ one, data, metric, within }) {
+/** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before. The rest and what is usual lead to their views too. Of a ratio these are the same numbers there; of a value Explore draws the metric itself. @param {{one: any, data: any, metric: string, within: Place, isCertain: boolean}} props - What chance may explain is not coloured as bad. */
+function Row({ one, data, metric, within, isCertain }) {
   const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
   const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
   const { range, from, to } = within;
@@ -85,7 +88,7 @@ function Row({ one, data, metric, within }) {
   return html`<tr>
     <th scope="row"><${Link} to=${{ filters: [...within.filters, ...cohort] }}>${words}<//></th>
     <td class="excess"><${Link} to=${{ ...viewsBehind(metric, { customer: within.customer, filters: alone.filters }), range, from, to }} title=${`its views: ${whichBehind(metric)}`}>${excessText(data.metric, one.excess)}<//> <span class="note">${evidenceText(one.surprise)}</span></td>
-    <td class="is-bad"><${Link} to=${{ screen: "explore", ...alone, more: { metrics: metric } }} title="over time">${figure(one.figure)}<//> <span class="note">n <${Link} to=${{ screen: "views", ...alone, more: {} }} title="its views">${countText(one.figure.n)}<//></span></td>
+    <td class=${isCertain ? "is-bad" : ""}><${Link} to=${{ screen: "explore", ...alone, more: { metrics: metric } }} title="over time">${figure(one.figure)}<//> <span class="note">n <${Link} to=${{ screen: "views", ...alone, more: {} }} title="its views">${countText(one.figure.n)}<//></span></td>
     <td><${Figure} metric=${metric} unit=${data.unit} figure=${one.rest} within=${rest} /></td>
     ${data.against === "usual" && html`<td><${Figure} metric=${metric} unit=${data.unit} figure=${one.usual} within=${usual} /></td>`}
     <td>${one.factor.toFixed(one.factor < 10 ? 1 : 0)} ×</td>
