@@ -40,7 +40,7 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     seen.open("?customer=acme")
     page = seen.page
     fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
-    expect(fastly.locator("td").nth(1)).to_have_text("35.0%", timeout=SOON_MS)
+    expect(fastly.locator("td").nth(1)).to_have_text("35.0% n 200", timeout=SOON_MS)
     for name, values in CARDS.items():
         rows = page.locator(f"#slice-{name} tbody tr")
         expect(rows.locator("th")).to_have_text([re.compile(f"^\\s*{re.escape(value)}\\s*$") for value in values])
@@ -209,7 +209,7 @@ def test_every_live_figure_has_its_n_and_leads_to_the_views_behind_it(
     expect(page.locator("#recent-incidents")).to_contain_text(f"n {viewers:,}")
     fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
     # Of the last 60 s: twelve steps of four failures and five starts.
-    expect(fastly.locator("td")).to_have_text(["200", "35.0%", "1.00 Mbps n 190", re.compile(r"^\d+ n \d+$")])
+    expect(fastly.locator("td")).to_have_text(["200", "35.0% n 200", "1.00 Mbps n 190", re.compile(r"^\d+ n \d+$")])
     failed, started = map(int, fastly.locator("td").last.inner_text().split("n"))
     assert started == failed // 4 * 5 > 0
 
