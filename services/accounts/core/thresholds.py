@@ -49,13 +49,14 @@ class ThresholdWrong(ValueError):
     """No threshold that the metric can have."""
 
 
-#: Chosen here. Shares of views need no n of their own: their interval says how sure they are. Other metrics are not judged without
-#: a choice: what is good of a bitrate or a throughput depends on the videos and screens, and parts of a score are no verdict.
+#: Chosen here. The interval of a share of views says how sure it is; one failure of two views is beyond it, and still no pattern.
+#: Other metrics are not judged without a choice: what is good of a bitrate or a throughput depends on the videos and screens, and
+#: parts of a score are no verdict.
 DEFAULTS: Final[Mapping[Metric, Threshold]] = {
     "rebuffer_fraction": Threshold(0.005, 0.02, 30),
-    "playback_failure_fraction": Threshold(0.005, 0.02, 1),
-    "startup_failure_fraction": Threshold(0.005, 0.02, 1),
-    "exit_before_start_fraction": Threshold(0.03, 0.08, 1),
+    "playback_failure_fraction": Threshold(0.005, 0.02, 20),
+    "startup_failure_fraction": Threshold(0.005, 0.02, 20),
+    "exit_before_start_fraction": Threshold(0.03, 0.08, 20),
     "startup_ms_p50": Threshold(1_500, 3_000, 30),
     "startup_ms_p95": Threshold(4_000, 8_000, 100),
     "experience_score": Threshold(80, 60, 30),
