@@ -116,8 +116,12 @@ def test_what_was_before_in_explore_leads_to_the_views_of_then(seen: Seen, looke
 
 def test_the_rest_of_a_suspect_and_what_is_usual_lead_to_their_views(seen: Seen, looked: Looked) -> None:
     to_ms = looked.now_ms // MINUTE_MS * MINUTE_MS
-    from_ms = to_ms - 25 * MINUTE_MS
-    for customer, metric in (("acme", "rebuffer_fraction&compare=previous"), (NEWCOMER, "playback_failure_fraction")):
+    # The newcomer has no view before its range: a baseline ends with a full hour, and is not to have some of its first views.
+    for customer, minutes, metric in (
+        ("acme", 25, "rebuffer_fraction&compare=previous"),
+        (NEWCOMER, 55, "playback_failure_fraction"),
+    ):
+        from_ms = to_ms - minutes * MINUTE_MS
         seen.open(f"explore?customer={customer}&from={from_ms}&to={to_ms}&suspects=1&metrics={metric}")
         table = seen.page.locator(".suspects").first
         expect(table).to_be_visible(timeout=2 * SOON_MS)
