@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -13,18 +13,15 @@ import pyarrow as pa
 from services.query.core import answer as answers
 from services.query.core import distributions
 from services.query.core.answer import About, Answer, Source
-from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql import figures, planning
-from services.query.core.sql.coded import PLACE
 from services.query.core.sql.planning import Way
-from services.query.core.sql.relation import Scan, relation
-from services.query.core.sql.statements import UNKNOWN_RANK, Statement
-from services.query.memory import Asking, Loaded, Memory
+from services.query.core.sql.statements import Statement
+from services.query.memory import Memory
+from services.query.reading import Read, Views, laid_out, relation_of, scans_of, tables_of
 from services.query.rim.engine import Engine
-from services.query.rim.hot import HotDatabase, HotRows
-from services.query.rim.threads import until_over
-from services.query.rim.warehouse import File, Snapshot, ViewsTable
+from services.query.rim.hot import HotDatabase
+from services.query.rim.warehouse import ViewsTable
 
 T = TypeVar("T")
 
@@ -40,17 +37,6 @@ class TooManyRows(RuntimeError):
 
 class Unsettled(RuntimeError):
     """The warehouse changed whenever Postgres was read."""
-
-
-@dataclass(frozen=True)
-class Read:
-    """What a question reads: a version of the warehouse, and what Postgres owns beside it."""
-
-    snapshot: Snapshot
-    hot: HotRows
-    files: list[File]
-    #: An earlier answer, where nothing of it has changed: then no hot rows were read.
-    known: Answer | None = None
 
 
 class Answering:
@@ -88,7 +74,7 @@ class Answering:
         read = await self.reading(question)
         found = []
         for statement in asked(question):
-            whole, tables = _laid_out(question, read, statement)
+            whole, tables = laid_out(question, read, statement)
             found.append(await self._engine.ask(whole, tables))
         return found, about_views(question, read)
 
@@ -101,7 +87,7 @@ class Answering:
         read = await self.reading(question)
         found: list[dict[str, Any]] = []
         for statement in asked:
-            whole, tables = _laid_out(question, read, statement)
+            whole, tables = laid_out(question, read, statement)
             found += await self._engine.ask(whole, tables)
             if len(found) >= rows_max:
                 break
@@ -109,7 +95,7 @@ class Answering:
 
     async def pour(self, question: Question, asked: Statement, take: Callable[[pa.RecordBatchReader], T]) -> T:
         """What `take` makes of the rows of a statement over relation `views`, as they come. Raises what its sources raise."""
-        statement, tables = _laid_out(question, await self.reading(question), asked)
+        statement, tables = laid_out(question, await self.reading(question), asked)
         return await self._engine.pour(statement, tables, take)
 
     async def _one(self, question: Question, way: Way | None) -> Answer:
@@ -140,12 +126,12 @@ class Answering:
     async def views(self, question: Question, read: Read) -> "Views":
         """What has the views of a question, of what was read. Raises what DuckDB's `Engine` raises."""
         if self.memory is not None:
-            kept = self.memory.find(question, read.files, _scans(read, read.files), read.hot.rows.num_rows)
+            kept = self.memory.find(question, read.files, scans_of(read, read.files), read.hot.rows.num_rows)
             if kept is not None:
                 beside = replace(read, files=[file for file in read.files if file.path not in kept.paths])
                 has_rows = bool(beside.files) or read.hot.rows.num_rows > 0
-                relation = _relation(question, beside) if has_rows else None
-                loaded = await self.memory.loaded(question, kept, relation, _tables(question, beside))
+                relation = relation_of(question, beside) if has_rows else None
+                loaded = await self.memory.loaded(question, kept, relation, tables_of(question, beside))
                 return Views(self._engine, question, read, loaded)
         return self.views_of_files(question, read)
 
@@ -192,98 +178,9 @@ class Answering:
         return True
 
 
-class Views:
-    """The views of a question at one moment: in memory, or in files and hot rows. Its methods raise what `Engine` raises."""
-
-    def __init__(self, engine: Engine, question: Question, read: Read, loaded: Loaded | None) -> None:
-        self._engine = engine
-        self._question = question
-        self._read = read
-        self._loaded = loaded
-
-    async def rows(self, asked: Asking) -> list[dict[str, Any]]:
-        """The rows of a statement over relation `views`."""
-        if self._loaded is None:
-            return await self._engine.ask(*_laid_out(self._question, self._read, asked(None)))
-        return await self._engine.ask(*await self._loaded.laid_out(asked, ()))
-
-    @property
-    def few(self) -> "Views":
-        """The few of them (`statements.IS_OF_FEW`), where columns in memory have these first; else all: a statement says which."""
-        return self if self._loaded is None else self._with(self._loaded.few())
-
-    async def only(self, places: Asking) -> "Views":
-        """Those of columns in memory whose places a statement finds; of files all: their columns would be read twice."""
-        return self if self._loaded is None else self._with(replace(self._loaded, rows=await self._at(places)))
-
-    async def with_others(self, places: Asking, views: "Views") -> "Views":
-        """The same beside those of `views`."""
-        if self._loaded is None or views._loaded is None:
-            return self
-        both = pa.concat_tables([views._loaded.rows, await self._at(places)])
-        return self._with(replace(self._loaded, rows=both))
-
-    def _with(self, loaded: Loaded) -> "Views":
-        return Views(self._engine, self._question, self._read, loaded)
-
-    async def _at(self, places: Asking) -> pa.Table:
-        assert self._loaded is not None
-        found = await self._engine.ask_table(*self._loaded.numbered(places))
-        return await until_over(self._loaded.only, found[PLACE])
-
-    async def table(self, asked: Asking, marked: Sequence[Filter] = ()) -> pa.Table:
-        """The same as a table. A statement with codes has column `mask`, a bit for each cohort of `marked`."""
-        if self._loaded is None:
-            return await self._engine.ask_table(*_laid_out(self._question, self._read, asked(None)))
-        statement, tables = await self._loaded.laid_out(asked, marked)
-        found = await self._engine.ask_table(statement, tables)
-        return await until_over(self._loaded.with_texts, found, statement.texts_of)
-
-
 async def _composed(question: Question, rows: list[dict[str, Any]], about: About) -> Answer:
     # A large one takes a third of a second: others are answered meanwhile.
     return await asyncio.to_thread(answers.composed, question, rows, about)
-
-
-def _laid_out(question: Question, read: Read, asked: Statement) -> tuple[Statement, dict[str, pa.Table]]:
-    """A statement over relation `views` as a whole one, and the tables that it reads besides files."""
-    views = _relation(question, read)
-    return replace(
-        asked,
-        sql=f"WITH views AS NOT MATERIALIZED ({views.sql}) SELECT * FROM ({asked.sql}) AS answer",  # noqa: S608
-        parameters=(*views.parameters, *asked.parameters),
-    ), _tables(question, read)
-
-
-def _relation(question: Question, read: Read) -> Statement:
-    return relation(question, scans=_scans(read, read.files), has_hot_rows=read.hot.rows.num_rows > 0)
-
-
-def _tables(question: Question, read: Read) -> dict[str, pa.Table]:
-    removed = read.snapshot.removed_of([file.path for file in read.files])
-    beside = {"hot": read.hot.rows, "removed": removed, "owned": read.hot.owned, "moved": read.hot.moved}
-    tables = {name: table for name, table in beside.items() if table is not None}
-    if question.pinned is not None:
-        tables["pinned"] = pinned_table(question.pinned)
-    return tables
-
-
-def _scans(read: Read, files: Sequence[File]) -> list[Scan]:
-    removed = read.snapshot.removed_of([file.path for file in files])
-    return planning.scans(
-        files,
-        removed_from=frozenset() if removed is None else frozenset(removed["path"].unique().to_pylist()),
-        owned_hours=() if read.hot.owned is None else sorted(set(read.hot.owned["hour"].to_pylist())),
-        moved_before=None if read.hot.moved is None else read.hot.since_hour,
-    )
-
-
-def pinned_table(keys: tuple[tuple[str | None, ...], ...]) -> pa.Table:
-    """The groups that a question lists at any rank, as table `pinned` of its statement."""
-    count = len(keys[0]) if keys else 2
-    columns = {f"d{number}": pa.array([key[number] for key in keys], pa.string()) for number in range(count)}
-    ranks = [UNKNOWN_RANK if count == 1 and key[0] is None else place for place, key in enumerate(keys, start=1)]
-    return pa.table(columns | {"rank": pa.array(ranks, pa.int64())})
 
 
 def about_views(question: Question, read: Read) -> About:

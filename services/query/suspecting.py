@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from services.query.answering import Answering, Read, Views, about_views
+from services.query.answering import Answering, about_views
 from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.suspects import answer as answers
@@ -19,6 +19,7 @@ from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
+from services.query.reading import Read, Views
 from services.query.rim.marks import COHORTS_MAX
 from services.query.rim.threads import both, until_over
 from services.query.thresholds import with_threshold

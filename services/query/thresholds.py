@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from services.query.answering import Views
 from services.query.core.question import Question
 from services.query.core.suspects import statements
 from services.query.core.suspects.measured import Origin, Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.core.suspects.values import Value
+from services.query.reading import Views
 from services.query.rim.threads import both
 from shared.statistics.suspects.sampling import FEW_OF, one_of
 

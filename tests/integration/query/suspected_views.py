@@ -1,5 +1,6 @@
 """What tests of suspects share: an hour and the day before it, and in the hour one cohort that is worse by every metric."""
 
+import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.postgres import Postgres as Server
+from services.query.core.answer import Figure
 from services.query.core.customers import EVERY_CUSTOMER, Customers
-from services.query.core.question import parsed
+from services.query.core.question import Asked, parsed
+from services.query.core.question import understood as understood_question
 from services.query.core.suspects.answer import Suspect, Suspects
 from services.query.core.suspects.question import AskedSuspects, SuspectsQuestion, understood
 from services.query.suspecting import Suspecting
@@ -106,3 +109,15 @@ async def suspected(
 
 def named(one: Suspect) -> dict[str, str | None]:
     return {condition.dimension: condition.value for condition in one.conditions}
+
+
+async def figures(installation: Installation, filter_: dict[str, Any]) -> tuple[Figure, Figure]:
+    """The share of failures now and usually, by the path of all figures."""
+    async with installation.answering() as answering:
+        found = []
+        for from_ms, to_ms in ((FROM_MS, FROM_MS + HOUR_MS), (FROM_MS - DAY_MS, FROM_MS)):
+            given = {"metrics": "playback_failure_fraction", "filter": json.dumps(filter_)}
+            asked_overall = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
+            answer = await answering.answer(understood_question(asked_overall, lambda _: Customers(), FROM_MS))
+            found.append(answer.metrics["playback_failure_fraction"])  # type: ignore[union-attr]
+        return found[0], found[1]

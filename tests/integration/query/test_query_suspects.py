@@ -2,26 +2,20 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from msgspec import structs, to_builtins
+from msgspec import to_builtins
 
 from deploy.local.postgres import Postgres as Server
 from services.query import thresholds
-from services.query.core.answer import Figure
 from services.query.core.customers import EVERY_CUSTOMER, Customers
-from services.query.core.question import Asked, parsed
-from services.query.core.question import understood as understood_question
 from services.query.core.suspects.answer import Looked, Suspects
-from services.query.core.suspects.question import SUSPECTS_MAX
 from services.query.memory import Loaded, Memory
-from services.query.suspecting import Suspecting, _searched
-from shared.schemas.view import View
-from shared.statistics.suspects.suspect import LINE, NEAR, POSSIBLE_MAX
+from services.query.suspecting import Suspecting
+from shared.statistics.suspects.suspect import LINE
 from tests.integration.query.querying import Installation, installed
 from tests.integration.query.suspected_views import (
     FROM_MS,
@@ -30,6 +24,7 @@ from tests.integration.query.suspected_views import (
     USUAL,
     WORSE,
     asked,
+    figures,
     named,
     suspected,
     viewed,
@@ -39,8 +34,6 @@ from tests.unit.query.recounting import DAY_MS, HOUR_MS
 
 pytestmark = pytest.mark.integration
 
-#: Another one, which fails less often.
-INCIDENT = {"cdn": "akamai", "asn": 3209, "player_version": "1.2"}
 #: Values whose threshold the baseline gives.
 BY_DEFAULT = ("bitrate_bps", "experience_score", "request_throughput_bps", "startup_ms_p95")
 #: So few views with events are in a sample that leaves the cohort below the line, and a wider one before it.
@@ -64,18 +57,6 @@ def rounded(found: Suspects) -> Any:
         return f"{one:.9g}" if isinstance(one, float) else one
 
     return of(to_builtins(found))
-
-
-async def figures(installation: Installation, filter_: dict[str, Any]) -> tuple[Figure, Figure]:
-    """The share of failures now and usually, by the path of all figures."""
-    async with installation.answering() as answering:
-        found = []
-        for from_ms, to_ms in ((FROM_MS, FROM_MS + HOUR_MS), (FROM_MS - DAY_MS, FROM_MS)):
-            given = {"metrics": "playback_failure_fraction", "filter": json.dumps(filter_)}
-            asked_overall = parsed(Asked, [*given.items(), ("from", str(from_ms)), ("to", str(to_ms))])
-            answer = await answering.answer(understood_question(asked_overall, lambda _: Customers(), FROM_MS))
-            found.append(answer.metrics["playback_failure_fraction"])  # type: ignore[union-attr]
-        return found[0], found[1]
 
 
 def counted_loads(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> list[pa.Table]:
@@ -212,111 +193,6 @@ async def test_what_a_sample_leaves_near_the_line_is_a_suspect_by_all_views(inst
     whole = (await suspected(installation)).suspects[0]
     assert found.suspects[0].figure == whole.figure
     assert found.suspects[0].surprise > LINE
-
-
-@pytest.mark.parametrize("bad_max", [10**6, 800])
-async def test_a_small_incident_beside_a_large_one_is_above_the_line_too(
-    postgres: Server, tmp_path: Path, bad_max: int
-) -> None:
-    """Beside all views it would be none: the large one made them worse together."""
-
-    def at(number: int) -> View:
-        made = viewed(number)
-        is_hit = number < NOW and made.cdn == "own" and number % 5 < 3
-        return structs.replace(made, playback_failed=True) if is_hit else made
-
-    with installed(postgres, tmp_path) as made:
-        made.in_warehouse([at(number) for number in range(NOW + USUAL)])
-        made.settle(FROM_MS // HOUR_MS)
-        found = await suspected(made, bad_max=bad_max)
-
-    assert [named(one) for one in found.suspects] == [{"cdn": "own"}, WORSE]
-    assert (found.read.sampled < found.read.views) == (bad_max < 10**6)
-    for one in found.suspects:
-        assert one.excess > 0
-        assert one.factor > 1.25
-        assert one.surprise > LINE
-
-
-@pytest.mark.parametrize("has_incident", [False, True])
-async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
-    postgres: Server, tmp_path: Path, has_incident: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Views are sampled by their times. Those of one CDN that failed came at times that the sample has; as many failed as ever."""
-    bad_of = 4
-
-    def at(number: int) -> View:
-        made = viewed(number)
-        is_bad = number % 20 == 0
-        if has_incident and number < NOW and (made.cdn, made.asn, made.player_version) == tuple(INCIDENT.values()):
-            is_bad = number % 20 < 7
-        at_ms = made.first_append_ms // bad_of * bad_of + (0 if is_bad and made.cdn == "own" else number // 20 % bad_of)
-        at_ms = at_ms if number < NOW else made.first_append_ms
-        return structs.replace(made, playback_failed=is_bad, first_append_ms=at_ms)
-
-    with installed(postgres, tmp_path) as made:
-        views = [at(number) for number in range(NOW + USUAL)]
-        made.in_warehouse(views)
-        made.settle(FROM_MS // HOUR_MS)
-        async with made.answering() as answering:
-            bad_max = -(-sum(view.playback_failed for view in views[:NOW]) // bad_of)
-            suspecting = Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max)
-            reading = [await answering.reading(side) for side in (asked().now, asked().usual)]
-            samples = [
-                await suspecting._sample(asked().measured, side, read)
-                for side, read in zip((asked().now, asked().usual), reading, strict=True)
-            ]
-            of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, *samples).found
-            counted = []
-            figures_of = suspecting._figures
-
-            async def counting(*given: Any) -> pa.Table:
-                counted.append(given)
-                return await figures_of(*given)
-
-            monkeypatch.setattr(suspecting, "_figures", counting)
-            found = await suspecting.suspects(asked(limit="1"))
-
-    assert len(counted) == 2, "all views of now and of usually once, though what the sample named is denied"
-    assert dict(of_sample[0].values) == {"cdn": "own"}
-    assert found.read.sampled < found.read.views
-    expected = {name: str(value) for name, value in INCIDENT.items()}
-    assert [named(one) for one in found.suspects] == ([expected] if has_incident else [])
-
-
-@pytest.fixture(scope="module")
-def weakly_worse(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """One in ten views failed, and of one cohort in the hour two: it is near the line, and not above it."""
-
-    def at(number: int) -> View:
-        made = viewed(number)
-        is_hit = number < NOW and (made.cdn, made.asn, made.player_version) == tuple(INCIDENT.values())
-        return structs.replace(made, playback_failed=number % 10 < (2 if is_hit else 1))
-
-    with installed(postgres, tmp_path_factory.mktemp("weak")) as made:
-        made.in_warehouse([at(number) for number in range(NOW + USUAL)])
-        made.settle(FROM_MS // HOUR_MS)
-        yield made
-
-
-@pytest.mark.parametrize("bad_max", [10**6, 700])
-async def test_what_is_near_the_line_is_possible_with_figures_of_all_views(
-    weakly_worse: Installation, bad_max: int
-) -> None:
-    found = await suspected(weakly_worse, bad_max=bad_max)
-    condition = {"and": [{"dimension": name, "in": [str(value)]} for name, value in INCIDENT.items()]}
-
-    assert found.suspects == []
-    assert (found.read.sampled < found.read.views) == (bad_max < 10**6)
-    (first, *others) = found.possible
-    assert named(first) == {name: str(value) for name, value in INCIDENT.items()}
-    assert all(NEAR < one.surprise <= LINE for one in found.possible)
-    assert (first.figure, first.usual) == await figures(weakly_worse, condition)
-    assert len(others) < POSSIBLE_MAX
-    for place, one in enumerate(found.possible):
-        for other in found.possible[:place]:
-            in_both = {"and": [to_builtins(one.filter), to_builtins(other.filter)]}
-            assert (await figures(weakly_worse, in_both))[0].n == 0
 
 
 async def test_possible_ones_come_after_suspects_and_have_none_of_their_views(installation: Installation) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from services.query.answering import pinned_table
 from services.query.core import answer as answers
 from services.query.core.answer import About, Answer, Span
 from services.query.core.question import Question
 from services.query.core.sql import figures, statements
 from services.query.core.sql.relation import relation
 from services.query.core.sql.statements import Statement
+from services.query.reading import pinned_table
 from services.query.rim.engine import Engine
 from services.query.rim.hot import kind_of
 from shared.schemas.view import View
