@@ -4,8 +4,6 @@ It is the fold that made the row. Events that can change no more are taken out o
 room for the next ones.
 """
 
-from collections import deque
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,18 +14,27 @@ from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX,
 from services.processor.applications.video_views.plays.place import follow, place
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.row.row import begun_ms_of, timeline_of
-from services.processor.applications.video_views.view.folded import taken_events
+from services.processor.applications.video_views.view.folded import (
+    oldest_step,
+    recent_steps,
+    settled_progress,
+    taken_events,
+)
 from services.processor.applications.video_views.view.folded_state import Folded, StepTaken
 from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.by_number import ByNumber
 from services.processor.applications.video_views.view.order.by_time import ByTime
 from services.processor.applications.video_views.view.progress.fold import fold
-from services.processor.applications.video_views.view.progress.progress import copied
+from services.processor.applications.video_views.view.progress.progress import (
+    ON_ERROR,
+    ON_WARNING,
+    Progress,
+    copied,
+)
 from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, events_of
 from services.processor.applications.video_views.view.state import ViewState, new_view, since
 from shared import codec
 from shared.codec import Undecodable
-from shared.schemas.beacon import Beacon
 from shared.schemas.view import TimelineEvent
 from shared.sources import SOURCES
 
@@ -38,8 +45,10 @@ _EVENTS_OF_STEP_MAX: Final = 3
 assert _EVENTS_OF_STEP_MAX * (RECENT_STEPS_MAX + 1) < TIMELINE_EVENTS_MAX
 #: So many texts of errors and warnings are kept.
 _SAID_MAX: Final = 2_000
-#: What beacons say of an error or a warning, by its name and its time on the client's clock.
-_Said = dict[tuple[str, int], list[Failure]]
+#: The codes of errors and warnings, of which a beacon may say more.
+_EXPLAINED: Final = frozenset({FAILED, ON_ERROR, ON_WARNING})
+#: What a step has in common with its copies alone: number, place within its millisecond, time of the client's clock.
+_Name = tuple[int, int, int]
 
 
 class Told(NamedTuple):
@@ -53,6 +62,9 @@ class WholeTimeline(NamedTuple):
     """What the beacons that were folded say of one view."""
 
     events: list[Told]
+    #: Its place among the plays of its session, from 1, and when its first beacon was appended.
+    number: int
+    first_append_ms: int
     #: Distinct beacons of the view.
     beacon_count: int
     #: Up to when they say what it did, ms from its start.
@@ -62,23 +74,36 @@ class WholeTimeline(NamedTuple):
 class _ByNumber(ByNumber):
     """The order of a view whose events are taken out of it: a gap that is given up lets many steps follow at once."""
 
-    taken: list[Packed] = msgspec.field(default_factory=list)
+    taken: list[tuple[Packed, Step]] = msgspec.field(default_factory=list)
 
     def fold_next(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
         changed = super().fold_next(folded, dimensions, next_step)
-        self.taken += taken_events(folded)
+        # If steps are kept, none is left: events were taken as their steps were settled.
+        self.taken += ((event, next_step) for event in taken_events(folded))
         return changed
+
+    def _settle(self, folded: Folded, steps_max: int) -> None:
+        while len(folded.recent) > steps_max:
+            oldest = oldest_step(folded)
+            super()._settle(folded, len(folded.recent) - 1)
+            self.taken += ((event, oldest) for event in taken_events(folded))
 
 
 class _ByTime(ByTime):
     """The same of a view whose beacons are put in order by time."""
 
-    taken: list[Packed] = msgspec.field(default_factory=list)
+    taken: list[tuple[Packed, Step]] = msgspec.field(default_factory=list)
 
     def take_step(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> StepTaken:
         taken = super().take_step(folded, dimensions, next_step)
-        self.taken += taken_events(folded)
+        self.taken += ((event, next_step) for event in taken_events(folded))
         return taken
+
+    def _settle(self, folded: Folded, steps_max: int) -> None:
+        while len(folded.recent) > steps_max:
+            oldest = oldest_step(folded)
+            super()._settle(folded, len(folded.recent) - 1)
+            self.taken += ((event, oldest) for event in taken_events(folded))
 
 
 def _new(source: str, append_ms: int, first_seq: int | None = None) -> ViewState:
@@ -124,9 +149,10 @@ class Refolding:
         self._shelf = _Shelf(source)
         self._session: Session | None = None
         #: By ordinal of a play, the events that were taken out of its view.
-        self._taken: dict[int, list[Packed]] = {}
-        self._said: _Said = {}
-        self._said_left = _SAID_MAX
+        self._taken: dict[int, list[tuple[Packed, Failure | None]]] = {}
+        #: What beacons say of warnings: the steps of errors have it.
+        self._warnings: dict[_Name, Failure] = {}
+        self._texts_left = _SAID_MAX
 
     def take(self, append_ms: int, value: bytes) -> None:
         """The next beacon. What the fold rejects is left out, as beacons of another client than `source`."""
@@ -139,23 +165,23 @@ class Refolding:
         if source.name != self._shelf.source:
             return
         self._shelf.append_ms = append_ms
+        if step.is_warning and len(self._warnings) < _SAID_MAX and (said := said_of(beacon, step)) is not None:
+            # Of copies the first one counts.
+            self._warnings.setdefault(_name(step), said)
         if source.has_plays:
             self._place(step, len(value))
         else:
             self._fold(step, len(value))
-        for ordinal, (view, _) in self._shelf.views.items():
-            if taken := _order_of(view).taken:
-                # A view is measured with all that it holds.
-                self._taken.setdefault(ordinal, []).extend(taken)
-                taken.clear()
-        self._listen(beacon, step)
+        self._collect()
 
     def _fold(self, step: Step, beacon_bytes: int) -> None:
         view, dimensions = self._shelf.open(1) or self._shelf.new(1, None)
         taken = view.order.take_step(view.folded, dimensions, step)
-        if may_grow(view, taken, step):
-            bound(view, dimensions, beacon_bytes)
         view.beacon_count += taken.is_new
+        if may_grow(view, taken, step):
+            # A view is measured with all that it holds.
+            self._collect()
+            bound(view, dimensions, beacon_bytes)
 
     def _place(self, step: Step, beacon_bytes: int) -> None:
         if self._session is None:
@@ -166,17 +192,26 @@ class Refolding:
         follow(self._session, self._shelf, placed, step)
         opened = self._shelf.open(placed.ordinal)
         if opened is not None and may_grow(opened[0], placed.taken, step):
+            self._collect()
             bound(*opened, beacon_bytes)
 
-    def _listen(self, beacon: Beacon, step: Step) -> None:
-        if not self._said_left or not (step.is_warning or step.is_error or step.state == FAILED):
-            return
-        said = said_of(beacon, step)
-        if said is not None and (said.code or said.message):
-            of_time = self._said.setdefault(("warning" if step.is_warning else "error", step.at_ms), [])
-            if said not in of_time:
-                of_time.append(said)
-                self._said_left -= 1
+    def _collect(self) -> None:
+        """Takes from the views the events that can change no more, with what their beacons say."""
+        for ordinal, (view, _) in self._shelf.views.items():
+            if taken := _order_of(view).taken:
+                of_play = self._taken.setdefault(ordinal, [])
+                for event, step in taken:
+                    said = self._said_of(event, step) if self._texts_left else None
+                    self._texts_left -= said is not None
+                    of_play.append((event, said))
+                taken.clear()
+
+    def _said_of(self, event: Packed, step: Step) -> Failure | None:
+        """What the beacon of this step says of its event; None where it says nothing."""
+        if event[1] not in _EXPLAINED:
+            return None
+        said = self._warnings.get(_name(step)) if event[1] == ON_WARNING else step.failure
+        return said if said is not None and (said.code or said.message) else None
 
     def timelines(self, *, are_all: bool) -> list[WholeTimeline]:
         """Of each view that the beacons show, in their order; of a client without plays there is one at most.
@@ -184,27 +219,39 @@ class Refolding:
         `are_all`: there are no other beacons. If there may be, steps that wait for those before them are left out.
         """
         ordinals = [1] if self._session is None else [play.ordinal for play in self._session.plays]
-        opened = ((ordinal, self._shelf.open(ordinal)) for ordinal in ordinals)
-        return [self._timeline(ordinal, one[0], are_all=are_all) for ordinal, one in opened if one is not None]
+        opened = ((number, ordinal, self._shelf.open(ordinal)) for number, ordinal in enumerate(ordinals, 1))
+        return [
+            self._timeline(number, ordinal, one[0], are_all=are_all)
+            for number, ordinal, one in opened
+            if one is not None
+        ]
 
-    def _timeline(self, ordinal: int, view: ViewState, *, are_all: bool) -> WholeTimeline:
+    def _timeline(self, number: int, ordinal: int, view: ViewState, *, are_all: bool) -> WholeTimeline:
         progress = copied(view.progress)
-        packed = [*self._taken.get(ordinal, ()), *events_of(progress.timeline)]
+        found = [*self._taken.get(ordinal, ()), *self._unsettled(view)]
         for one in view.order.waiting if are_all else ():
-            progress.timeline = NO_EVENTS
-            fold(progress, one)
-            packed += events_of(progress.timeline)
+            found += self._folded(progress, one)
         begun_ms = begun_ms_of(progress, since(progress, view.play.counters_before))
-        events = timeline_of(packed, begun_ms)
+        events = timeline_of((packed for packed, _ in found), begun_ms)
         known_to_ms = max(progress.at_ms - begun_ms, *(one.at_ms for one in events[-1:]), 0)
-        return WholeTimeline(_told(events, begun_ms, self._said), view.beacon_count, known_to_ms)
+        told = [Told(event, said) for event, (_, said) in zip(events, found, strict=True)]
+        return WholeTimeline(told, number, view.first_append_ms, view.beacon_count, known_to_ms)
+
+    def _unsettled(self, view: ViewState) -> list[tuple[Packed, Failure | None]]:
+        """The events that are still in the view, which are those of its newest steps."""
+        events = events_of(view.progress.timeline)
+        progress, found = settled_progress(view.folded), list[tuple[Packed, Failure | None]]()
+        for one in recent_steps(view.folded):
+            found += self._folded(progress, one)
+        # What came too late to be put in its place may have changed what the newest steps mean.
+        return found if [packed for packed, _ in found] == events else [(packed, None) for packed in events]
+
+    def _folded(self, progress: Progress, step: Step) -> list[tuple[Packed, Failure | None]]:
+        """The events of the step, which is the next one in order."""
+        progress.timeline = NO_EVENTS
+        fold(progress, step)
+        return [(packed, self._said_of(packed, step)) for packed in events_of(progress.timeline)]
 
 
-def _told(events: Sequence[TimelineEvent], begun_ms: int, said: _Said) -> list[Told]:
-    """The events with what beacons say of them. Where the client's clock stepped, no beacon may have the time of an error."""
-    left = {key: deque(found) for key, found in said.items()}
-    told = []
-    for one in events:
-        of_time = left.get((one.event, begun_ms + one.at_ms))
-        told.append(Told(one, of_time.popleft() if of_time else None))
-    return told
+def _name(step: Step) -> _Name:
+    return (step.seq, step.tie, step.at_ms)

@@ -59,6 +59,11 @@ def newest_step(folded: Folded) -> Step | None:
     return _unpacked(folded.recent[-1]) if folded.recent else None
 
 
+def oldest_step(folded: Folded) -> Step:
+    """The first one of the newest steps, of which there is one at least."""
+    return _unpacked(folded.recent[0])
+
+
 def _packed(one: Step) -> msgspec.Raw:
     return msgspec.Raw(msgspec.msgpack.encode(one))
 
@@ -94,11 +99,16 @@ def fold_again(folded: Folded, dimensions: dict[str, Any], steps: Iterable[Step]
 
 def back_to_settled(folded: Folded, dimensions: dict[str, Any]) -> None:
     """Takes all recent steps back."""
-    folded.progress = _nothing(folded) if folded.settled is None else copied(folded.settled)
+    folded.progress = settled_progress(folded)
     if not folded.is_full:
         dimensions.clear()
         dimensions.update(folded.settled_dimensions)
     folded.recent = []
+
+
+def settled_progress(folded: Folded) -> Progress:
+    """What the steps before the recent ones amount to: a copy."""
+    return _nothing(folded) if folded.settled is None else copied(folded.settled)
 
 
 def taken_events(folded: Folded) -> list[tuple[int, int, int, int]]:

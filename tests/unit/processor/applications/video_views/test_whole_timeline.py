@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, TIMELINE_EVENTS_MAX
+from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, RECENT_STEPS_MAX, TIMELINE_EVENTS_MAX
 from services.processor.applications.video_views.view.progress import timeline
 from services.processor.applications.video_views.whole_timeline import Refolding, WholeTimeline
 from shared import codec
@@ -167,6 +167,55 @@ def test_each_error_and_warning_has_what_its_own_beacon_says() -> None:
         ("error", ("E3", None)),
         ("error", None),
     ]
+
+
+def texts(found: WholeTimeline) -> list[str | None]:
+    """The codes of its errors and warnings, in the order of the events."""
+    told = (one for one in found.events if one.event.event in ("error", "warning"))
+    return [None if one.said is None else one.said.code for one in told]
+
+
+def failing(seq: int, code: str, at_ms: int = 5_000, event: str = "error") -> Beacon:
+    return mux(seq, event, at_ms, player_error_code=code)
+
+
+#: Enough beacons that those before them can change no more.
+AFTER: Final = [mux(6 + at, "heartbeat", 6_000 + at) for at in range(RECENT_STEPS_MAX + 10)]
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+@pytest.mark.parametrize("event", ["error", "warning"])
+def test_errors_of_one_moment_keep_the_order_of_their_beacons(event: str, is_settled: bool) -> None:
+    errors = [failing(5, "DECODE", event=event), failing(4, "NET", event=event)]
+    (found,) = refolded([*watch()[:3], *errors, *(AFTER if is_settled else [])])
+    assert texts(found) == ["NET", "DECODE"]
+
+
+@pytest.mark.parametrize("event", ["error", "warning"])
+def test_what_the_fold_rejects_says_nothing_of_an_error(event: str) -> None:
+    copy = failing(4, "EVIL", event=event)
+    (found,) = refolded([*watch()[:3], failing(4, "A", event=event), copy, failing(5, "C", event=event), *AFTER])
+    assert texts(found) == ["A", "C"]
+    # One that came when its place was settled, before an error that says nothing.
+    lost = [*watch()[:3], mux(5, event, 5_000), *(mux(6 + at, "heartbeat", 6_000) for at in range(HELD_STEPS_MAX + 10))]
+    (late,) = refolded([*lost, failing(4, "LATE", event=event)])
+    assert texts(late) == [None]
+
+
+def test_an_error_says_what_its_beacon_says_where_the_clock_stepped() -> None:
+    beacons = [*long_mux()[:300], failing(301, "BEFORE", 8_000), failing(302, "BEHIND", 9_000)]
+    beacons = [*beacons[:301], *(stepped(one, -3_600_000) for one in beacons[301:])]
+    (found,) = refolded(beacons)
+    assert texts(found) == ["BEFORE", "BEHIND"]
+
+
+def test_plays_of_one_session_share_no_texts() -> None:
+    first = [cmcd(0, "viewstart", 0, sta="s", cid="one"), cmcd(1, "error", 1_000, sta="f", cid="one", ec="A")]
+    # Its error says nothing, in the same millisecond.
+    second = [cmcd(0, "viewstart", 900, sta="s", cid="two"), cmcd(1, "playing", 950, sta="p", cid="two")]
+    second += [cmcd(2, "error", 1_000, sta="f", cid="two")]
+    for beacons in ([*first, *second], [*second, *first]):
+        assert [found for one in refolded(beacons) if (found := texts(one))] == [["A"], [None]]
 
 
 def test_what_was_not_read_is_not_made_up() -> None:
