@@ -32,7 +32,12 @@ from services.processor.applications.video_views.view.progress.progress import (
     copied,
 )
 from services.processor.applications.video_views.view.progress.timeline import NO_EVENTS, events_of
-from services.processor.applications.video_views.view.state import ViewState, new_view, since
+from services.processor.applications.video_views.view.state import (
+    ViewState,
+    clock_offset_ms,
+    new_view,
+    since,
+)
 from shared import codec
 from shared.codec import Undecodable
 from shared.schemas.view import TimelineEvent
@@ -62,9 +67,9 @@ class WholeTimeline(NamedTuple):
     """What the beacons that were folded say of one view."""
 
     events: list[Told]
-    #: Its place among the plays of its session, from 1, and when its first beacon was appended.
-    number: int
+    #: When its first beacon was appended, and when it started on the server's clock, ms since 1970.
     first_append_ms: int
+    start_ms: int
     #: Distinct beacons of the view.
     beacon_count: int
     #: Up to when they say what it did, ms from its start.
@@ -219,14 +224,10 @@ class Refolding:
         `are_all`: there are no other beacons. If there may be, steps that wait for those before them are left out.
         """
         ordinals = [1] if self._session is None else [play.ordinal for play in self._session.plays]
-        opened = ((number, ordinal, self._shelf.open(ordinal)) for number, ordinal in enumerate(ordinals, 1))
-        return [
-            self._timeline(number, ordinal, one[0], are_all=are_all)
-            for number, ordinal, one in opened
-            if one is not None
-        ]
+        opened = ((ordinal, self._shelf.open(ordinal)) for ordinal in ordinals)
+        return [self._timeline(ordinal, one[0], are_all=are_all) for ordinal, one in opened if one is not None]
 
-    def _timeline(self, number: int, ordinal: int, view: ViewState, *, are_all: bool) -> WholeTimeline:
+    def _timeline(self, ordinal: int, view: ViewState, *, are_all: bool) -> WholeTimeline:
         progress = copied(view.progress)
         found = [*self._taken.get(ordinal, ()), *self._unsettled(view)]
         for one in view.order.waiting if are_all else ():
@@ -235,7 +236,8 @@ class Refolding:
         events = timeline_of((packed for packed, _ in found), begun_ms)
         known_to_ms = max(progress.at_ms - begun_ms, *(one.at_ms for one in events[-1:]), 0)
         told = [Told(event, said) for event, (_, said) in zip(events, found, strict=True)]
-        return WholeTimeline(told, number, view.first_append_ms, view.beacon_count, known_to_ms)
+        start_ms = begun_ms + clock_offset_ms(view, progress)
+        return WholeTimeline(told, view.first_append_ms, start_ms, view.beacon_count, known_to_ms)
 
     def _unsettled(self, view: ViewState) -> list[tuple[Packed, Failure | None]]:
         """The events that are still in the view, which are those of its newest steps."""

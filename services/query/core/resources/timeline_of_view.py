@@ -4,11 +4,11 @@ What beacons mean is the processor's fold, which this asks (`whole_timeline`): a
 """
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from typing import Final
 
 import msgspec
 
+from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from services.processor.applications.video_views.whole_timeline import Refolding, Told, WholeTimeline
 from services.query.core.resources.one_view import Row
 from shared.schemas.view import TimelineEvent
@@ -40,7 +40,8 @@ class TimelineOfView(msgspec.Struct, frozen=True, omit_defaults=True):
 
     It is whole if it is not cut, and `beacons_n` is the `beacon_count` of the row: others are not in the warehouse. What the view
     did after `known_to_ms`, from its start, is not known. `agrees`: the events that the row has are the first ones of these.
-    If they are not, beacons from before are missing, and `events` is empty.
+    If they are not, or if these beacons are more than the row counts, or if it is not sure which play of a session the row is of,
+    then others are missing, and `events` is empty.
     """
 
     view_id: str
@@ -68,15 +69,17 @@ def timeline(row: Row, may_go_on: Callable[[], bool], rows: Sequence[Row], is_cu
             is_cut = True
             break
         refolding.take(one["appended_ms"], bytes(one["value"] or b""))
-    stored = [TimelineEvent(**{name: one.get(name) for name in _FIELDS}) for one in row.get("events") or ()]
     timelines = refolding.timelines(are_all=False)
     if not timelines:
         return TimelineOfView(row["view_id"], [], 0, 0, is_cut, agrees=True)
-    place = max(range(len(timelines)), key=lambda at: _alike(stored, timelines[at]))
+    place = _place(row, timelines)
+    if place is None:
+        return TimelineOfView(row["view_id"], [], 0, 0, is_cut, agrees=False)
     found = timelines[place]
-    if not is_cut and found.beacon_count >= row["beacon_count"]:
+    is_all = not is_cut and found.beacon_count == row["beacon_count"]
+    if is_all:
         found = refolding.timelines(are_all=True)[place]
-    if _alike(stored, found) < min(len(stored), len(found.events)):
+    if found.beacon_count > row["beacon_count"] or not _agree(row, found, is_all=is_all):
         return TimelineOfView(row["view_id"], [], found.beacon_count, 0, is_cut, agrees=False)
     events = [_told(one) for one in found.events[:EVENTS_MAX]]
     is_long = len(found.events) > EVENTS_MAX
@@ -84,10 +87,25 @@ def timeline(row: Row, may_go_on: Callable[[], bool], rows: Sequence[Row], is_cu
     return TimelineOfView(row["view_id"], events, found.beacon_count, known_to_ms, is_cut or is_long, agrees=True)
 
 
-def _alike(stored: Sequence[TimelineEvent], found: WholeTimeline) -> int:
-    """How many events are the same from the first one on: of the plays of a session that of the row has them all."""
-    pairs = zip(stored, found.events, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1].event, pairs))
+def _place(row: Row, timelines: Sequence[WholeTimeline]) -> int | None:
+    """Which of these is of the play that the row is of; None if it is none of them, or may be several.
+
+    The number of the play does not say it: beacons of plays long before are not read. Its first beacon came when the row's did.
+    """
+    if not SOURCES[row["source"]].has_plays:
+        return 0
+    alike = [at for at, one in enumerate(timelines) if one.first_append_ms == row["first_append_ms"]]
+    if len(alike) > 1:
+        # They came in one body.
+        alike = [at for at in alike if timelines[at].start_ms == row["view_start_ms"]]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _agree(row: Row, found: WholeTimeline, *, is_all: bool) -> bool:
+    """Whether the row has what it keeps of these events, and no others if they are of all its beacons."""
+    stored = [TimelineEvent(**{name: one.get(name) for name in _FIELDS}) for one in row.get("events") or ()]
+    kept = [one.event for one in found.events[:TIMELINE_EVENTS_MAX]]
+    return kept == (stored if is_all else stored[: len(kept)])
 
 
 def _told(one: Told) -> ToldEvent:
