@@ -1,14 +1,15 @@
-"""How many questions a caller has under way."""
+"""How many questions are under way: of a caller, and of a kind that all callers share."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from services.query.scope import Caller
 
 
 class TooManyQuestions(RuntimeError):
-    """The caller has as many questions under way as one may."""
+    """As many questions are under way as may be, of the caller or of a kind."""
 
 
 class Turns:
@@ -30,3 +31,24 @@ class Turns:
             self._under_way[caller.name] -= 1
             if not self._under_way[caller.name]:
                 del self._under_way[caller.name]
+
+
+class OneTurn:
+    """One turn that all callers share. Who finds it taken waits for `wait_seconds` at the most."""
+
+    def __init__(self, wait_seconds: float) -> None:
+        self._wait_seconds = wait_seconds
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """The turn while the block runs; raises `TooManyQuestions`."""
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise TooManyQuestions from None
+        try:
+            yield
+        finally:
+            self._lock.release()

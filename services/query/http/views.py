@@ -1,13 +1,11 @@
 """`/v1/views`, `/v1/views/{view_id}` and what its beacons say: views, found by search or by id. Each look at one is noted."""
 
-import asyncio
 import csv
 import io
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode
-from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -32,6 +30,7 @@ from services.query.core.resources.timeline_of_view import TimelineOfView
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
+from services.query.http.turns import OneTurn
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import OfBeacons, Place, Wanted
 from services.query.rim.threads import CpuTime
@@ -48,6 +47,8 @@ T = TypeVar("T")
 
 CSV: Final = "text/csv"
 VIEW_CHARS_MAX: Final = 100
+#: So long a fold waits for another one.
+FOLD_WAIT_SECONDS: Final = 2.0
 _VIEWS: Final = Operation(
     "/v1/views", "Search for views", ViewList, AskedViews, media=(CSV,), statuses=QUESTION, tag="views"
 )
@@ -100,8 +101,8 @@ class ViewRoutes:
         self._single = single
         self._lookup = lookup
         self._audit = audit
-        #: Of each caller: folds take the time of all who ask, so one caller has one at a time.
-        self._folds: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        #: Threads share one interpreter: several folds at a time would take the time of each other, and of all who ask.
+        self._folds = OneTurn(FOLD_WAIT_SECONDS)
 
     def add_to(self, routing: Routing) -> None:
         """Adds them."""
@@ -173,13 +174,14 @@ class ViewRoutes:
         """The timeline of a view, of the first beacons behind it."""
         given = parsed(AskedView, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
-        folds = self._folds.setdefault(self._desk.caller(request).name, asyncio.Lock())
 
         async def read(row: dict[str, Any]) -> TimelineOfView:
             wanted = _beacons_of(place, row, one_view.BEACONS_READ_MAX, one_view.BYTES_READ_MAX)
-            may_go_on = CpuTime(timeline_of_view.FOLD_SECONDS_MAX).is_left
-            async with folds:
-                return await self._single.beacons(wanted, partial(timeline_of_view.timeline, row, may_go_on))
+            time = CpuTime(timeline_of_view.FOLD_SECONDS_MAX)
+            async with self._folds.held():
+                rows, is_cut = await self._single.beacons(wanted, _as_read)
+                # Not on a thread of the engine's: figures need them.
+                return await time.spend(timeline_of_view.timeline, row, time.is_left, rows, is_cut)
 
         return await self._of_beacons(request, place, "timeline", read)
 
@@ -248,6 +250,10 @@ def _beacons_of(
 ) -> Wanted:
     view_id = one_view.beacons_key(row)
     return Wanted(place.customer_id, view_id, row["first_append_ms"], row["last_append_ms"], rows_max, bytes_max, after)
+
+
+def _as_read(rows: list[dict[str, Any]], is_cut: bool) -> tuple[list[dict[str, Any]], bool]:
+    return rows, is_cut
 
 
 def _no_view() -> web.Response:

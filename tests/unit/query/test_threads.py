@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from services.query.rim.threads import both, until_over
+from services.query.rim import threads
+from services.query.rim.threads import CpuTime, both, until_over
 
 
 async def test_a_caller_that_is_cancelled_leaves_when_its_search_is_over() -> None:
@@ -89,3 +90,32 @@ async def test_the_error_of_one_of_both_keeps_its_cause() -> None:
     with pytest.raises(LookupError) as raised:
         await both(fail(), asyncio.sleep(0, 1))
     assert isinstance(raised.value.__cause__, ValueError)
+
+
+async def test_work_whose_caller_goes_away_has_no_time_left() -> None:
+    began, time = threading.Event(), CpuTime(600)
+    stopped: list[bool] = []
+
+    def work() -> None:
+        while time.is_left():
+            began.set()
+        stopped.append(True)
+
+    asked = asyncio.create_task(time.spend(work))
+    assert await asyncio.to_thread(began.wait, 30)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(60):
+            await asked
+    assert stopped == [True]
+
+
+async def test_work_pauses_for_the_loop_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(threads.time, "sleep", pauses.append)
+    left = CpuTime(0.1)
+    while left.is_left():
+        sum(range(100))
+    # One after each 4 ms at the latest, but for work that takes longer between two questions.
+    assert len(pauses) > 5
+    assert all(0 < one < 0.005 for one in pauses)
