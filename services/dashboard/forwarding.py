@@ -4,7 +4,8 @@ The service that makes the answer identifies the caller: `query` has the same gu
 """
 
 import asyncio
-from typing import Final
+import time
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -31,6 +32,8 @@ _OF_A_CONNECTION: Final = frozenset(
 _FORWARDED: Final = "X-Forwarded-For"
 _CHUNK_BYTES_MAX: Final = 256 * 1024
 _DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
+#: How long a document is given without asking for it again.
+_DOCUMENT_SECONDS: Final = 2.0
 #: It is made at its service's start: what takes longer is away.
 _DOCUMENT_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _AWAY: Final = Problem(503, "The part that answers this is away", "query-away")
@@ -45,8 +48,10 @@ class Forwarding:
         self._url = url.rstrip("/")
         self._wait_seconds_max = wait_seconds_max
         self._session: aiohttp.ClientSession | None = None
-        #: The document of the other service as it was given last.
-        self._theirs: dict[str, object] | None = None
+        #: The document of both services as it was made last, and until when it is not asked for again.
+        self._whole: bytes | None = None
+        self._described_until = 0.0
+        self._describing = asyncio.Lock()
         #: What is served here.
         self._own: list[AbstractResource] = []
 
@@ -59,12 +64,13 @@ class Forwarding:
             if not self._url:
                 return web.Response(body=msgspec.json.encode(own), content_type="application/json")
             # What it said before is true until it is replaced. Half a document would say that the other half is not there.
-            self._theirs = await self._described() or self._theirs
-            if self._theirs is None:
+            async with self._describing:
+                if time.monotonic() >= self._described_until:
+                    self._whole = await self._merged(own) or self._whole
+                    self._described_until = time.monotonic() + _DOCUMENT_SECONDS
+            if self._whole is None:
                 return problem_response(_AWAY)
-            # The service's own title and words come first.
-            whole = merged(passed_on(self._theirs), own)
-            return web.Response(body=msgspec.json.encode(whole), content_type="application/json")
+            return web.Response(body=self._whole, content_type="application/json")
 
         routing.get("/v1/openapi.json", describe, PUBLIC, name="openapi")
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -125,6 +131,18 @@ class Forwarding:
 
     async def _methods_here(self, request: web.Request) -> set[str]:
         return {method for resource in self._own for method in (await resource.resolve(request))[1]}
+
+    async def _merged(self, own: dict[str, Any]) -> bytes | None:
+        """The document of both services; None while the other one gives none."""
+        found = await self._described()
+        if found is None:
+            return None
+        try:
+            # The service's own title and words come first.
+            return msgspec.json.encode(merged(passed_on(found), own))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            log.error("query_answers_badly", kind=type(error).__name__, why="no OpenAPI document of ours")
+            return None
 
     async def _described(self) -> dict[str, object] | None:
         """The document of the other service; None while it is away."""
