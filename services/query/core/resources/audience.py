@@ -17,7 +17,7 @@ _LATER_MS: Final = DAY_MS
 BEGAN_FIELD: Final = "view_start_ms"
 #: Into how many cells a step is divided, and each of those, to find the most at once; the last ones are single ms. Steps of every
 #: width divide so.
-_DIVIDED: Final = (96, 25)
+_DIVIDED: Final = (240, 10)
 
 Row = Mapping[str, Any]
 
