@@ -4,7 +4,7 @@
 import { isShown } from "./figures.js";
 
 /** @typedef {{value: number | null, n: number}} Figure */
-/** @typedef {{from_ms: number, to_ms: number, n: number, metrics: Record<string, Figure>}} Point */
+/** @typedef {{from_ms: number, to_ms: number, n: number, metrics: Record<string, Figure>, is_partial?: boolean}} Point */
 /** @typedef {{kind: string, key: (string | null)[], labels: string[], n: number, points?: Point[], metrics: Record<string, Figure>}} Group */
 /** @typedef {{title: string, kind: string, key: (string | null)[], values: (number | null)[], counts: number[], beside?: number, name?: any}} Line - `beside`: the place, among the lines of now, of the one that this is of earlier. `name`: what a legend has for the title. */
 
@@ -19,7 +19,7 @@ export function linesOf(answer, metric, title) {
   const groups = answer.groups?.filter((one) => one.n > 0 || one.kind === "value") ?? [{ kind: "value", key: [], labels: [title], n: 0, points: answer.points, metrics: {} }];
   const times = (groups[0]?.points ?? []).map((point) => point.from_ms / 1_000);
   const { compared } = answer;
-  // Buckets of two ranges may differ in number by one, where clocks change.
+  // A group of now may have none of earlier.
   const fit = (/** @type {any[]} */ values, /** @type {any} */ filler) => times.map((_, at) => values[at] ?? filler);
   const lines = groups.flatMap((group, beside) => {
     const name = group.labels.join(" · ");
@@ -41,6 +41,12 @@ export function unfinishedFrom({ points, groups, about }) {
   const last = all.filter((point) => point.n > 0).reduce((found, point) => (found && found.to_ms >= point.to_ms ? found : point), /** @type {Point | null} */ (null));
   return last && about.as_of_ms !== null && last.to_ms > about.as_of_ms ? last.from_ms : null;
 }
+
+/**
+ * The points that are of a part of their day, week or month, as the range begins or ends within it.
+ * @param {{points: Point[], groups?: Group[]}} answer
+ */
+export const partialOf = ({ points, groups }) => (groups ? (groups[0]?.points ?? []) : points).filter((point) => point.is_partial);
 
 /** What is drawn around a single time that no range is known of, to either side, s. */
 const AROUND_S = 1_800;

@@ -8,7 +8,7 @@ import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
 import { momentText, rangeText } from "../core/place/ranges.js";
-import { linesOf, topOf, unfinishedFrom } from "../core/series.js";
+import { linesOf, partialOf, topOf, unfinishedFrom } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
@@ -28,6 +28,8 @@ import { Distribution } from "./explore_distribution.js";
 import { Groups } from "./explore_groups.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
+/** @type {Record<string, string>} */
+const UNITS_OF_TIME = { "5minutes": "stretch of 5 minutes", "15minutes": "stretch of 15 minutes" };
 /** @type {Record<string, string>} */
 const FORMS = { line: "Line", multiples: "Small multiples", table: "Table", distribution: "Distribution" };
 
@@ -117,8 +119,15 @@ function Lines({ metric, by, compare }) {
     return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)} range=${data.about.range}
       zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />
       ${hidden && html`<p class="note" id="hidden-points">${hidden}</p>`}
+      <${Partial} of=${data} />
       ${unfinished_ms !== null && html`<p class="note" id="unfinished">The last point, from ${momentText(unfinished_ms, place.value.tz)} on, is not complete yet: it rests on fewer views, and still changes.</p>`}`;
   }} />`;
+}
+
+/** Says which points are lower because the range has a part of their time alone. @param {{of: any}} props */
+function Partial({ of }) {
+  const partial = partialOf(of);
+  return partial.length > 0 && html`<p class="note" id="partial">Not a whole ${UNITS_OF_TIME[of.bucket] ?? of.bucket}: ${partial.map((point) => rangeText(point, place.value.tz)).join(", and ")}. Counts there are of this part alone.</p>`;
 }
 
 /** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string}} props */
@@ -136,6 +145,7 @@ function Multiples({ metric, by, compare }) {
     <div class="multiples" id="multiples">${drawn.map(({ line, earlier }) => html`<article class="card" key=${line.title}>
       <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
       <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} range=${data.about.range} zoom=${zoom} top=${top} isSmall />
-    </article>`)}</div>`;
+    </article>`)}</div>
+    <${Partial} of=${data} />`;
   }} />`;
 }

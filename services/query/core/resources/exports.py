@@ -247,7 +247,7 @@ def _name(group: Group) -> tuple[str | None, ...]:
 
 
 def _points(line: list[Any], points: Sequence[Point], before: Sequence[Point] | None) -> Iterator[_Row]:
-    """The points of a line, each with the one at its place in the range beside it: where clocks change, there may be one less."""
+    """The points of a line, each with the one that stands beside it. A line of `before` may be missing, and is then empty."""
     for number, point in enumerate(points):
-        earlier = None if before is None else before[number].metrics if number < len(before) else {}
+        earlier = None if before is None else before[number].metrics if before else {}
         yield _Row([*line, point.from_ms, point.to_ms, point.n], point.metrics, earlier)

@@ -481,6 +481,19 @@ test("filters are turned round and given alternatives, and are read as what they
   assert.deepEqual([{ cdn: "fastly", startup_ms: 4999 }, { error_code: "a net b", startup_ms: 5000 }, { cdn: "fastly" }].map((row) => holds([nested], row)), [false, true, false]);
 });
 
+test("whole days are compared with as many days of the calendar, other ranges with stretches as long", () => {
+  const tz = "America/New_York";
+  const at = (/** @type {string} */ text) => msOf(text, tz);
+  const between = (/** @type {string} */ from, /** @type {string} */ to) => ({ ...placeOf("/explore", "", tz), range: "", from, to });
+  const days = between("2026-11-01", "2026-11-17");
+  assert.deepEqual(comparedRange("previous", days, 0), { from_ms: at("2026-10-16"), to_ms: at("2026-11-01") });
+  assert.deepEqual(comparedRange("week", days, 0), { from_ms: at("2026-10-25"), to_ms: at("2026-11-10") });
+  // From a moment within a day on as long: the hour that came twice is part of it.
+  assert.deepEqual(comparedRange("2026-09-01T10:00", days, 0), { from_ms: at("2026-09-01T10:00"), to_ms: at("2026-09-17T11:00") });
+  const stretch = between("2026-11-01T10:00", "2026-11-03T10:00");
+  assert.deepEqual(comparedRange("previous", stretch, 0), { from_ms: at("2026-10-30T11:00"), to_ms: at("2026-11-01T10:00") });
+});
+
 test("a range is compared with one before it, with days before by the calendar, or with any other", () => {
   const summer = { range: "", from: "2026-03-30T12:00", to: "2026-03-30T18:00", tz: "Europe/Berlin" };
   assert.equal(comparedFrom("", summer, 0), "");

@@ -98,7 +98,7 @@ export function comparedText(compare, tz) {
 }
 
 /**
- * The range that a place's range is compared with, as long as it; null without one.
+ * The range that a place's range is compared with, as the API has it: beside whole days as many, else as long; null without one.
  * @param {string} compare - As the address has it.
  * @param {{range: string, from: string, to: string, tz: string}} place
  * @param {number} now_ms
@@ -108,9 +108,24 @@ export function comparedRange(compare, place, now_ms) {
   const range = resolved(place, now_ms);
   const given = comparedFrom(compare, place, now_ms);
   if (!range || given === "") return null;
+  const days = wholeDays(range, place.tz);
   const length_ms = range.to_ms - range.from_ms;
-  const from_ms = given === "previous" ? range.from_ms - length_ms : Number(given);
-  return { from_ms, to_ms: from_ms + length_ms };
+  if (given === "previous") return { from_ms: days ? daysLater(range.from_ms, -days, place.tz) : range.from_ms - length_ms, to_ms: range.from_ms };
+  const from_ms = Number(given);
+  return { from_ms, to_ms: days && isMidnight(from_ms, place.tz) ? daysLater(from_ms, days, place.tz) : from_ms + length_ms };
+}
+
+/** Whether a day begins. @param {number} at_ms @param {string} tz */
+const isMidnight = (at_ms, tz) => daysLater(at_ms, 0, tz) === at_ms;
+
+/** Where a day begins so many days later. @param {number} at_ms @param {number} days @param {string} tz */
+const daysLater = (at_ms, days, tz) => Number(msOf(new Date(Date.parse(localText(at_ms, tz).slice(0, 10)) + days * DAY_MS).toISOString().slice(0, 10), tz));
+
+/** How many days of the calendar a range is; 0 if it is not whole ones. @param {{from_ms: number, to_ms: number}} range @param {string} tz */
+function wholeDays({ from_ms, to_ms }, tz) {
+  if (!isMidnight(from_ms, tz) || !isMidnight(to_ms, tz)) return 0;
+  const [first, end] = [from_ms, to_ms].map((at_ms) => Date.parse(localText(at_ms, tz).slice(0, 10)));
+  return (end - first) / DAY_MS;
 }
 
 /**
