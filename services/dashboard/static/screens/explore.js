@@ -7,7 +7,7 @@ import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../co
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
-import { momentText, rangeText } from "../core/place/ranges.js";
+import { BUCKETS, bucketsFor, momentText, rangeText, resolved } from "../core/place/ranges.js";
 import { linesOf, partialOf, topOf, unfinishedFrom } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
@@ -29,8 +29,6 @@ import { Groups } from "./explore_groups.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
 /** @type {Record<string, string>} */
-const UNITS_OF_TIME = { "5minutes": "stretch of 5 minutes", "15minutes": "stretch of 15 minutes" };
-/** @type {Record<string, string>} */
 const FORMS = { line: "Line", multiples: "Small multiples", table: "Table", distribution: "Distribution" };
 
 export default function Explore() {
@@ -39,6 +37,8 @@ export default function Explore() {
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
   const compare = more.compare ?? "";
+  const allowed = bucketsFor(resolved(place.value, Date.now()));
+  const bucket = allowed.includes(more.bucket) ? more.bucket : "";
   const byWhat = by && ` by ${nameOf(by)}${second && ` and ${nameOf(second)}`}`;
   const overall = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);
   return html`
@@ -49,7 +49,8 @@ export default function Explore() {
       ${by && html`<${BreakdownSelect} id="by-second" title="and" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table", rows: "" } })} />`}
       <${Compare} value=${compare} />
       <${Forms} as=${as} />
-      <${Export} ...${exportOf({ metric, as, by, second, compare, table: tableOf(more, metricOf(metric)) })} />
+      ${(as === "line" || as === "multiples") && html`<${BucketSelect} value=${bucket} allowed=${allowed} />`}
+      <${Export} ...${exportOf({ metric, as, by, second, compare, bucket, table: tableOf(more, metricOf(metric)) })} />
     <//>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${byWhat}</h2>
@@ -57,8 +58,8 @@ export default function Explore() {
       <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       <${Apart} as=${as} metric=${metric} by=${by} second=${second} />
-      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
-      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} />`}
+      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} bucket=${bucket} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
+      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} bucket=${bucket} />`}
       ${as === "distribution" && html`<${Distribution} metric=${metric} compare=${compare} />`}
       ${by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
     </section>`;
@@ -78,6 +79,14 @@ function MetricSelect({ value }) {
     ${known.map((one) => html`<option value=${one.name}>${capital(one.title)}</option>`)}
     ${!known.length && html`<option value=${value}>${value}</option>`}
   </select>`;
+}
+
+/** How long the time of a point is. @param {{value: string, allowed: string[]}} props - Empty: what fits the range. */
+function BucketSelect({ value, allowed }) {
+  return html`<label class="pick">A point each <select id="bucket" value=${value} onChange=${(/** @type {any} */ e) => go({ more: { bucket: e.target.value } })}>
+    <option value="">what fits the range</option>
+    ${allowed.map((name) => html`<option value=${name}>${BUCKETS[name].title}</option>`)}
+  </select></label>`;
 }
 
 /** @param {{as: string}} props */
@@ -107,9 +116,9 @@ function Overall({ found, metric }) {
   }} />`;
 }
 
-/** @param {{metric: string, by: string, compare: string}} props */
-function Lines({ metric, by, compare }) {
-  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, ...(by ? { limit: LINES_MAX } : {}) }, 30_000);
+/** @param {{metric: string, by: string, compare: string, bucket: string}} props */
+function Lines({ metric, by, compare, bucket }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, bucket, ...(by ? { limit: LINES_MAX } : {}) }, 30_000);
   const { unit, title } = metricOf(metric);
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, capital(title));
@@ -127,12 +136,12 @@ function Lines({ metric, by, compare }) {
 /** Says which points are lower because the range has a part of their time alone. @param {{of: any}} props */
 function Partial({ of }) {
   const partial = partialOf(of);
-  return partial.length > 0 && html`<p class="note" id="partial">Not a whole ${UNITS_OF_TIME[of.bucket] ?? of.bucket}: ${partial.map((point) => rangeText(point, place.value.tz)).join(", and ")}. Counts there are of this part alone.</p>`;
+  return partial.length > 0 && html`<p class="note" id="partial">Not ${/^\d/.test(of.bucket) ? `the whole ${BUCKETS[of.bucket].title}` : `a whole ${of.bucket}`}: ${partial.map((point) => rangeText(point, place.value.tz)).join(", and ")}. Counts there are of this part alone.</p>`;
 }
 
-/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string}} props */
-function Multiples({ metric, by, compare }) {
-  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, limit: MULTIPLES_MAX }, 30_000);
+/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string, bucket: string}} props */
+function Multiples({ metric, by, compare, bucket }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, bucket, limit: MULTIPLES_MAX }, 30_000);
   const { unit } = metricOf(metric);
   const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" });
   return html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => {

@@ -5,32 +5,52 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** Lengths up to now that can be chosen. @type {Record<string, {title: string, ms: number, step_ms: number}>} */
+/**
+ * Lengths up to now that can be chosen. `step_ms`: a short one ends with the last whole minute; of a long one the hour that runs is
+ * the last, so that it is of whole hours: their sums answer at once over any number of views.
+ * @type {Record<string, {title: string, ms: number, step_ms: number}>}
+ */
 export const LENGTHS = {
   "1h": { title: "Last hour", ms: HOUR_MS, step_ms: MINUTE_MS },
   "6h": { title: "Last 6 hours", ms: 6 * HOUR_MS, step_ms: MINUTE_MS },
-  "24h": { title: "Last 24 hours", ms: DAY_MS, step_ms: HOUR_MS },
+  "24h": { title: "Last 24 hours", ms: DAY_MS, step_ms: MINUTE_MS },
   "7d": { title: "Last 7 days", ms: 7 * DAY_MS, step_ms: HOUR_MS },
   "30d": { title: "Last 30 days", ms: 30 * DAY_MS, step_ms: HOUR_MS },
   "90d": { title: "Last 90 days", ms: 90 * DAY_MS, step_ms: HOUR_MS },
 };
 
 /**
- * The range of a place in ms; null where its texts are no times. One up to now ends with a whole minute or hour, so that answers can be kept.
+ * The range of a place in ms; null where its texts are no times.
  * @param {{range: string, from: string, to: string, tz: string}} place
  * @param {number} now_ms
  * @returns {{from_ms: number, to_ms: number} | null}
  */
 export function resolved(place, now_ms) {
   if (place.range) {
-    const length = LENGTHS[place.range] ?? LENGTHS["24h"];
-    const to_ms = (Math.floor(now_ms / length.step_ms) + 1) * length.step_ms;
-    return { from_ms: to_ms - length.ms, to_ms };
+    const { ms, step_ms } = LENGTHS[place.range] ?? LENGTHS["24h"];
+    const whole_ms = Math.floor(now_ms / step_ms) * step_ms;
+    const to_ms = step_ms === MINUTE_MS ? whole_ms : whole_ms + step_ms;
+    return { from_ms: to_ms - ms, to_ms };
   }
   const from_ms = msOf(place.from, place.tz);
   const to_ms = msOf(place.to, place.tz);
   return from_ms === null || to_ms === null || from_ms >= to_ms ? null : { from_ms, to_ms };
 }
+
+/** Buckets of a series that can be chosen, by the API's names, with their lengths. @type {Record<string, {title: string, ms: number}>} */
+export const BUCKETS = {
+  minute: { title: "minute", ms: MINUTE_MS },
+  "5minutes": { title: "5 minutes", ms: 5 * MINUTE_MS },
+  "15minutes": { title: "15 minutes", ms: 15 * MINUTE_MS },
+  hour: { title: "hour", ms: HOUR_MS },
+  day: { title: "day", ms: DAY_MS },
+  week: { title: "week", ms: 7 * DAY_MS },
+};
+/** Points of a series, as the API allows. */
+export const POINTS_MAX = 2_000;
+
+/** The buckets that divide a range into no more points than the API allows, and into two at least. @param {{from_ms: number, to_ms: number} | null} range */
+export const bucketsFor = (range) => Object.keys(BUCKETS).filter((name) => range && BUCKETS[name].ms < range.to_ms - range.from_ms && Math.floor((range.to_ms - range.from_ms) / BUCKETS[name].ms) + 2 <= POINTS_MAX);
 
 /**
  * The range of a place, if it has the moment; otherwise the day around it.
@@ -169,6 +189,29 @@ function offset_ms(at_ms, tz) {
   return Date.parse(`${localText(whole_ms, tz)}Z`) - whole_ms;
 }
 
+/**
+ * The moments at which the zone's clocks show the same as at this one: two of an hour that comes twice.
+ * @param {number} at_ms
+ * @param {string} tz
+ * @returns {number[]} The first one first.
+ */
+export function sameOnClocks(at_ms, tz) {
+  const ahead = offset_ms(at_ms, tz);
+  const others = [offset_ms(at_ms - DAY_MS, tz), offset_ms(at_ms + DAY_MS, tz)].filter((other) => other !== ahead);
+  const twins = others.map((other) => at_ms + ahead - other).filter((twin_ms) => localText(twin_ms, tz) === localText(at_ms, tz));
+  return [...new Set([at_ms, ...twins])].sort((one, other) => one - other);
+}
+
+/** How far clocks are ahead of UTC, as times of the API have it: +02:00. @param {number} at_ms @param {string} tz */
+export function offsetText(at_ms, tz) {
+  const minutes = Math.round(offset_ms(at_ms, tz) / MINUTE_MS);
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60].map((one) => String(one).padStart(2, "0"));
+  return `${minutes < 0 ? "-" : "+"}${hours}:${rest}`;
+}
+
+/** A moment as an address has it: what clocks show, with the offset where they show it twice. @param {number} at_ms @param {string} tz */
+export const placeText = (at_ms, tz) => `${localText(at_ms, tz)}${sameOnClocks(at_ms, tz).length > 1 ? offsetText(at_ms, tz) : ""}`;
+
 /** @type {Map<string, Intl.DateTimeFormat>} */
 const formats = new Map();
 
@@ -184,13 +227,13 @@ function format(tz, how) {
 const clock = (tz) => format(tz, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /**
- * A moment for people: 24 Nov, 20:13; with `seconds` also those.
+ * A moment for people: 24 Nov, 20:13; with `seconds` also those. Of an hour that comes twice it has the offset: 1 Nov, 01:15 (UTC-05:00).
  * @param {number} at_ms
  * @param {string} tz
  * @param {{seconds?: boolean, year?: boolean}} [how]
  */
 export function momentText(at_ms, tz, how = {}) {
-  return format(tz, {
+  const text = format(tz, {
     day: "numeric",
     month: "short",
     year: how.year ? "numeric" : undefined,
@@ -198,6 +241,7 @@ export function momentText(at_ms, tz, how = {}) {
     minute: "2-digit",
     second: how.seconds ? "2-digit" : undefined,
   }).format(at_ms);
+  return sameOnClocks(at_ms, tz).length > 1 ? `${text} (UTC${offsetText(at_ms, tz)})` : text;
 }
 
 /**
