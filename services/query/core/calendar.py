@@ -113,9 +113,7 @@ class Buckets:
             tuple(_start_ms(_local(at_ms, self.zone).date() - back, self.zone) for at_ms in of)
             for of in (self.starts_ms, self.ends_ms)
         )
-        ahead = tuple(
-            Offset(one.from_ms, one.offset_ms + back.days * DAY_MS) for one in zone_offsets(other, self.zone)
-        )
+        ahead = tuple(Offset(one.from_ms, one.offset_ms + back.days * DAY_MS) for one in zone_offsets(other, self.zone))
         return replace(self, range=other, starts_ms=starts, ends_ms=ends, offsets=ahead)
 
     @property
@@ -156,10 +154,10 @@ def buckets(within: Range, bucket: Bucket, zone: ZoneInfo) -> Buckets:
         width = WIDTHS_MS[bucket]
         offset = offset_ms(within.from_ms, zone)
         first, end = (within.from_ms + offset) // width, -(-(within.to_ms + offset) // width)
-        keys = tuple(range(first, end))
-        starts = tuple(key * width - offset for key in keys)
+        numbers = tuple(range(first, end))
+        starts = tuple(key * width - offset for key in numbers)
         ends = tuple(start + width for start in starts)
-        return Buckets(bucket, within, starts, ends, keys, (Offset(within.from_ms, offset),), zone)
+        return Buckets(bucket, within, starts, ends, numbers, (Offset(within.from_ms, offset),), zone)
     starts_ms, keys = [], []
     day = _first_day(_local(within.from_ms, zone).date(), bucket)
     while (start_ms := _start_ms(day, zone)) < within.to_ms:

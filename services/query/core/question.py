@@ -37,7 +37,10 @@ class AskedWithin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 #: The parameter `compare` of questions that can be held against another range.
-Compare = Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long: beside whole days of `tz` as many days")]
+Compare = Annotated[
+    str,
+    msgspec.Meta(description="`previous`, or the first moment of a range as long; of whole days, as many days"),
+]
 
 
 class Asked(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -6,12 +6,13 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 
 from services.accounts.http.access import METRICS, Routing
+from services.query.answering import TooManyRows
 from services.query.core.answer import About, Answer, Breakdown, Overall, Timeseries
 from services.query.core.problems import wrong
 from services.query.core.question import Question, parsed
-from services.query.core.resources import concurrency, errors, title, titles
+from services.query.core.resources import concurrency, errors, errors_answer, errors_seen, title, titles
 from services.query.core.resources.concurrency import AskedConcurrency, Concurrency
-from services.query.core.resources.errors import AskedErrors, ErrorList
+from services.query.core.resources.errors import AskedErrors, ErrorList, ErrorsQuestion
 from services.query.core.resources.title import AskedTitle, TitleDetail
 from services.query.core.resources.titles import AskedTitles, TitleList
 from services.query.core.sql.statements import Statement
@@ -56,6 +57,17 @@ class Reader(Protocol):
         ...
 
 
+async def listed_errors(reader: Reader, asked: ErrorsQuestion) -> ErrorList:
+    """The codes that a question lists; raises what `Reader` does. Days before the range with too many views are left out."""
+    try:
+        (seen,), _ = await reader.rows(asked.seen, lambda _: [errors_seen.asked_of(asked.seen)])
+    except TooManyRows:
+        rows, about = await reader.rows(asked.question, lambda _: errors.asked_of(asked, []))
+        return errors_answer.answer(asked, rows, about, is_seen=False)
+    rows, about = await reader.rows(asked.question, lambda _: errors.asked_of(asked, seen))
+    return errors_answer.answer(asked, rows, about)
+
+
 class Resources:
     """The routes."""
 
@@ -80,8 +92,7 @@ class Resources:
         given = parsed(AskedErrors, list(request.query.items()))
         asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "errors"):
-            rows, about = await self._reader.rows(asked.question, lambda _: errors.asked_of(asked))
-        return sent(errors.answer(asked, rows, about))
+            return sent(await listed_errors(self._reader, asked))
 
     async def titles(self, request: web.Request) -> web.Response:
         """A page of titles by one of their figures."""

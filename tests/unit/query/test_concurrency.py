@@ -110,7 +110,9 @@ def test_short_views_between_two_steps_are_in_the_most_at_once(engine: Engine, h
     # Most come in the evening, and stay for less than a step; some come and go in the same ms.
     begins = [round(length_ms * chance.triangular(-0.1, 1.1, 0.7)) for _ in range(400)]
     views = [
-        spanning(f"{number}", f"video {number % 3}", begin, chance.choice([1, 1_000, length_ms // 300, length_ms // 20]))
+        spanning(
+            f"{number}", f"video {number % 3}", begin, chance.choice([1, 1_000, length_ms // 300, length_ms // 20])
+        )
         for number, begin in enumerate(begins)
     ]
 

@@ -60,19 +60,20 @@ class Steps:
     def most_at_once(self, limit: int) -> str:
         """Tables, the last one `most`: of each curve with one of the `limit` highest peaks, the most at once within each step.
 
-        They are made of tables `numbers` (of curves: `number`) and `spans` (`number`, `began`, `ended`: see `open`). Columns of `most`
-        are `number`, `step`, `views` and `at_ms`: where in the step there were so many first, in ms of the curve. A view counts from
-        the ms in which it begins to before that in which it ends.
+        They are made of tables `numbers` (of curves: `number`) and `spans` (`number`, `began`, `ended`: see `open`). `most` has
+        columns `number`, `step`, `views` and `at_ms`: where in the step there were so many first, in ms of the curve. A view counts
+        from the ms in which it begins to before that in which it ends.
 
-        At the end of a cell as many are open as the sum of changes says, and within it never more than those and the ones that ended
-        in it. So cells, and curves, that cannot have the most are left out, and what is left is divided into smaller cells.
+        At the end of a cell as many are open as the sum of changes says, and within it never more than those and the ones that
+        ended in it. So cells, and curves, that cannot have the most are left out, and what is left is divided into smaller cells.
         """
         tables = [
             # What is open at the beginning of a step is counted there: no step is without a row.
             f"""moved_0 AS NOT MATERIALIZED (
                 SELECT number, 0 AS parent, 0 AS before, began AS at_ms, 1 AS change FROM spans
                 UNION ALL SELECT number, 0, 0, ended, -1 FROM spans
-                UNION ALL SELECT number, 0, 0, step * {self.step_ms:d}, 0 FROM numbers, range({len(self.starts_ms):d}) AS steps(step)
+                UNION ALL SELECT number, 0, 0, step * {self.step_ms:d}, 0
+                FROM numbers, range({len(self.starts_ms):d}) AS steps(step)
             )"""  # noqa: S608 - numbers of ours
         ]
         _, *widths_ms = itertools.accumulate(_DIVIDED, operator.floordiv, initial=self.step_ms)
@@ -91,8 +92,9 @@ class Steps:
         return [
             f"""counted_{level} AS MATERIALIZED (
                 SELECT number, cell, cell * {cell_ms:d} // {self.step_ms:d} AS step, gone, change,
-                       before + CAST(sum(change) OVER (PARTITION BY number, parent ORDER BY cell ROWS UNBOUNDED PRECEDING) AS bigint)
-                       AS after
+                       before + CAST(
+                           sum(change) OVER (PARTITION BY number, parent ORDER BY cell ROWS UNBOUNDED PRECEDING) AS bigint
+                       ) AS after
                 FROM (
                     SELECT number, at_ms // {cell_ms:d} AS cell, any_value(parent) AS parent, any_value(before) AS before,
                            CAST(sum(change) AS bigint) AS change, count(*) FILTER (change < 0) AS gone

@@ -1,4 +1,4 @@
-"""A series beside another range: which range that is, and which of its buckets stands beside which. By story, over two clocks' changes."""
+"""A series beside another range: which range that is, and which of its buckets stands beside which, also where clocks change."""
 
 import random
 from datetime import datetime
@@ -81,7 +81,11 @@ async def test_a_range_that_is_not_of_whole_days_stands_beside_stretches_as_long
 
     beside = pairs(found)
     assert [hours(own) for own, _ in beside] == [hours(before) for _, before in beside] == [14, 24, 24, 15]
-    assert [own.is_partial for own, _ in beside] == [before.is_partial for _, before in beside] == [True, False, False, True]
+    assert (
+        [own.is_partial for own, _ in beside]
+        == [before.is_partial for _, before in beside]
+        == [True, False, False, True]
+    )
     assert (beside[0][1].from_ms, beside[-1][1].to_ms) == (moment("2026-09-07T05:00"), moment("2026-09-10T10:00"))
 
 
