@@ -6,7 +6,7 @@ from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.question import parsed
 from services.query.core.resources import errors
 from services.query.core.resources.errors import AskedErrors, ErrorList
-from services.query.http.resources import listed_errors
+from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.reading import ViewsInMemory
@@ -27,4 +27,4 @@ def counted(views: list[View]) -> list[View]:
 def list_of_errors(engine: Engine, views: list[View], **given: str) -> ErrorList:
     parameters = list((WITHIN | given).items())
     asked = errors.understood(parsed(AskedErrors, parameters), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
-    return asyncio.run(listed_errors(ViewsInMemory(engine, views), asked))
+    return asyncio.run(Lists(ViewsInMemory(engine, views)).errors(asked))

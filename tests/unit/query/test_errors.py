@@ -16,7 +16,7 @@ from services.query.core.question import Question, parsed
 from services.query.core.resources import errors
 from services.query.core.resources.errors import AskedErrors
 from services.query.core.resources.errors_seen import LOOK_BACK_DAYS
-from services.query.http.resources import listed_errors
+from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
@@ -109,7 +109,7 @@ async def test_where_the_days_before_have_too_many_views_the_range_alone_says_wh
     given = [("from", str(T0_MS)), ("to", str(T0_MS + DAY_MS)), ("since", str(T0_MS + 1))]
     asked = errors.understood(parsed(AskedErrors, given), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
 
-    answer = await listed_errors(Short(engine, views), asked)
+    answer = await Lists(Short(engine, views)).errors(asked)
 
     assert answer.seen_from_ms == T0_MS
     assert [(one.first_ms, one.is_new) for one in answer.errors] == [(T0_MS + HOUR_MS, True)]

@@ -4,7 +4,7 @@
 import { distributedBy } from "./behind.js";
 import { ROWS_MAX } from "./groups.js";
 
-/** What can be exported. @typedef {"views" | "overall" | "timeseries" | "breakdown" | "distribution"} Of */
+/** What can be exported. @typedef {"views" | "overall" | "timeseries" | "breakdown" | "distribution" | "errors" | "titles"} Of */
 /** What Explore draws: `by` and `second` are empty where there is no breakdown; `table`: which groups are listed, in which order. @typedef {{metric: string, as: string, by: string, second: string, compare: string, bucket?: string, table: Record<string, string>}} Drawn */
 
 /** Lines of a chart, and small charts, besides what they leave out. */

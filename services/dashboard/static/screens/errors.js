@@ -9,6 +9,7 @@ import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, ra
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Export } from "../parts/exporting.js";
 import { Folded } from "../parts/narrowing/folded.js";
 import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
@@ -41,6 +42,7 @@ export default function Errors() {
       ${since ? "" : momentsAgo(place.value, Date.now()).map(([title, moment]) => html`<button type="button" key=${title} onClick=${() => go({ more: { since: moment } })}>${title}</button>`)}
       <span class="note">such as the moment of a release; it lies within the range</span>
       ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<${Compare} value=${compare} />`}
+      <${Export} of="errors" params=${{ since, compare, order_by: by, order }} what="the codes of the table, and those of further pages" />
     <//>
     <section aria-labelledby="errors-title">
       <h2 id="errors-title">Errors</h2>
