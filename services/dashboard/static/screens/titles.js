@@ -13,6 +13,7 @@ import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/ask
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Export } from "../parts/exporting.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { Facts } from "../parts/facts.js";
 import { Figure } from "../parts/figure.js";
@@ -53,6 +54,7 @@ function List() {
     <div class="controls" role="region" aria-label="What is shown">
       <${Compare} value=${compare} />
       <${ViewsMin} />
+      <${Export} of="titles" params=${{ order_by: sort || "viewers", order, compare, views_min }} what="the titles of the table, and those of further pages" />
     </div>
     <${Together} curves=${together} />
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
