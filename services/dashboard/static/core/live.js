@@ -191,11 +191,11 @@ function minutesOf(tile, picture) {
 
 /**
  * How fresh the picture is: a level, a few words, and a sentence where something is wrong.
- * @param {{picture: any, isListening: boolean, isUnconfirmed: boolean, silent_ms: number, now_ms: number, refused?: string}} state - `now_ms` by the server's clock;
- *   `refused`: why there is no picture, though the server answers.
+ * @param {{picture: any, isListening: boolean, isUnconfirmed: boolean, silent_ms: number, now_ms: number, refused?: string, isBack?: boolean}} state - `now_ms` by the server's clock;
+ *   `refused`: why there is no picture, though the server answers; `isBack`: nothing has come since the tab was hidden.
  * @returns {{level: string, text: string, notice: string}}
  */
-export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms, refused = "" }) {
+export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms, refused = "", isBack = false }) {
   if (refused) return { level: "refused", text: refused, notice: "" };
   const age_ms = picture?.shown_until_ms ? Math.max(0, now_ms - picture.shown_until_ms) : null;
   const isOld = age_ms !== null && age_ms > STALE_MS;
@@ -212,6 +212,7 @@ export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_m
     const notice = "Postgres does not answer, so the server cannot tell who may see what. The page goes on as soon as it is back.";
     return { level: "broken", text: `Postgres out of reach · ${data}`, notice };
   }
+  if (isBack) return { level: "old", text: `Catching up · ${data}`, notice: "" };
   if (picture?.state === "away") {
     const notice = "Kafka does not answer, so nothing new comes in. The page goes on as soon as it is back.";
     return { level: "broken", text: `Kafka out of reach · ${data}`, notice };

@@ -261,6 +261,7 @@ test("the status names what is away", () => {
   assert.match(words({ isListening: false }), /Dashboard out of reach/);
   assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "There is no such customer");
   assert.match(words({ silent_ms: 11_000 }), /Dashboard does not answer/);
+  assert.equal(words({ isBack: true, now_ms: 1_060_000 }), "Catching up · live data 60 s old");
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
   assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);
   assert.match(words({ picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } }), /Incomplete/);
