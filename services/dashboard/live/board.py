@@ -86,7 +86,12 @@ class LiveBoard:
         is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
         series, from_ms = one["series"], whole["from_ms"]
         now, sums, unnamed = one["now"], one["totals"], 0
-        if slice_name:
+        customers_total = len(customers) - 1 + whole["customers_omitted"]
+        state = self._state()
+        if state == "live" and customers_total == 0 and not scope.is_everything:
+            # Others are counted, and none of the customers of this scope: zeros would look as if they were.
+            state, now, sums, series, from_ms = "waiting", None, {}, {}, None
+        elif slice_name:
             buckets = [] if is_too_much else self._history.recent(customer_id, SLICES_MS // BUCKET_MS, has)
             series = series_of(buckets, names_of(slice_name), CARRY_MS)
             now = {name: values[-1] or 0 for name, values in series.items()} if buckets and buckets[-1] else None
@@ -94,7 +99,7 @@ class LiveBoard:
             unnamed = others_now(buckets, names_of(slice_name), CARRY_MS)
             from_ms = whole["shown_until_ms"] - len(buckets) * BUCKET_MS if buckets else None
         return LivePicture(
-            state=self._state(),
+            state=state,
             now_ms=self._drawn_ms,
             bucket_ms=whole["bucket_ms"],
             shown_until_ms=whole["shown_until_ms"],
@@ -107,7 +112,7 @@ class LiveBoard:
             others_now=unnamed,
             series=series,
             customers=ranked(customers) if customer_id == ALL else [],
-            customers_total=len(customers) - 1 + whole["customers_omitted"],
+            customers_total=customers_total,
             slices=None if is_too_much else self._slices_of(customer_id, scope, first_of(slice_name)),
             slices_of=first_of(slice_name),
             slices_ms=SPAN_MS,

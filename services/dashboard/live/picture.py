@@ -7,7 +7,8 @@ import msgspec
 
 from services.dashboard.live.history import ALL
 
-#: live: there is a picture. waiting: the broker answers, and nothing has been counted. away: the broker does not answer.
+#: live: there is a picture. waiting: the broker answers, and of none of the caller's customers anything has been counted.
+#: away: the broker does not answer.
 State = Literal["live", "waiting", "away"]
 #: Customers that are listed, those with the most viewers.
 LISTED_MAX: Final = 50

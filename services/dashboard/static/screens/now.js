@@ -8,6 +8,7 @@ import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
 import { BACK, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
+import { First, isNew } from "../parts/arriving/first.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
@@ -39,6 +40,10 @@ export default function Now() {
     if (picture) hasPainted.value = true;
   }, [Boolean(picture)]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
+  if (isNew(picture)) return html`<${Controls} hasRange=${false} />
+    <section aria-labelledby="now-title"><div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
+      <p class="notice" id="never-sent" role="status">No beacon of yours was counted in the last 30 days. As soon as a player sends some, its viewers show here.</p></section>
+    <${First} />`;
   return html`
     <${Controls} hasRange=${false} />
     <${RecentIncidents} picture=${status.level === "good" ? picture : null} />
