@@ -5,6 +5,7 @@ Each route names who may use it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -61,6 +62,7 @@ OPERATIONS: Final[list[Operation]] = [
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
 _AWAY: Final = STATIC / "pages" / "away.html"
+_MISSING: Final = STATIC / "pages" / "missing.html"
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
 _POLICY: Final = "Content-Security-Policy"
@@ -124,7 +126,8 @@ def make_app(
         door.identities,
         hosts=door.hosts,
         cookie=door.cookie,
-        away_page=_away_page,
+        away_page=lambda: _document(_AWAY, 503),
+        missing_page=lambda: _document(_MISSING, 404),
         rates=Rates(caller_requests_per_second),
         address=door.routes.place.address,
     )
@@ -160,8 +163,9 @@ def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner
     )
 
 
-def _away_page() -> web.Response:
-    return web.Response(body=_AWAY.read_bytes(), content_type="text/html", charset="utf-8", status=503)
+def _document(path: Path, status: int) -> web.Response:
+    """A document that needs nothing but its styles."""
+    return web.Response(body=path.read_bytes(), content_type="text/html", charset="utf-8", status=status)
 
 
 async def _finish(request: web.Request, response: web.StreamResponse) -> None:

@@ -34,6 +34,10 @@ _DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
 #: So many questions are passed on at a time: each holds a connection.
 _CONNECTIONS_MAX: Final = 200
 
+#: Said to people who ask, and to who runs the installation.
+_SHORTER: Final = "Ask for a shorter range or fewer groups."
+_AWAY: Final = "The service query does not answer as it should."
+
 
 class Forwarding:
     """The routes of the service at `url`; without one, a problem that says so."""
@@ -103,13 +107,15 @@ class Forwarding:
                 return await _copied(request, answer)
         except TimeoutError:
             log.warning("query_away", kind="deadline")
-            return problem_response(Problem(504, "The service query takes too long", "query-slow"))
+            return problem_response(Problem(504, "The answer takes too long", "query-slow", _SHORTER))
         except aiohttp.ClientConnectionError as error:
             log.warning("query_away", kind=type(error).__name__)
-            return problem_response(Problem(503, "The service query does not answer", "query-away"))
+            return problem_response(
+                Problem(503, "Figures of finished views do not come at present", "query-away", _AWAY)
+            )
         except aiohttp.ClientError as error:
             log.error("query_answers_badly", kind=type(error).__name__)
-            return problem_response(Problem(502, "The service query gives no answer that is one", "query-broken"))
+            return problem_response(Problem(502, "Figures of finished views cannot be read", "query-broken", _AWAY))
 
     async def _methods_here(self, request: web.Request) -> set[str]:
         return {method for resource in self._own for method in (await resource.resolve(request))[1]}

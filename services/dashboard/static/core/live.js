@@ -196,7 +196,8 @@ function minutesOf(tile, picture) {
  * @returns {{level: string, text: string, notice: string}}
  */
 export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms, refused = "", isBack = false }) {
-  if (refused) return { level: "refused", text: refused, notice: "" };
+  // Why is said once, by the questions of the screen.
+  if (refused) return { level: "refused", text: "No live figures", notice: "" };
   const age_ms = picture?.shown_until_ms ? Math.max(0, now_ms - picture.shown_until_ms) : null;
   const isOld = age_ms !== null && age_ms > STALE_MS;
   const data = age_ms === null ? "no live data yet" : `live data ${ageText(age_ms)} old`;

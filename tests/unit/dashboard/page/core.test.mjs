@@ -245,11 +245,26 @@ test("live tiles are ratios of the newest figures, and unknown where nobody watc
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
-  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), { title: "There is no such customer", detail: "", status: 404 });
-  const fault = { parameter: "to", detail: "is before from" };
-  assert.deepEqual(problemOf({ title: "The question is wrong", detail: "See below.", errors: [fault] }, 400), { title: "The question is wrong", detail: "See below. to: is before from", status: 400 });
+  const unknown = { title: "There is no such customer", detail: "It does not exist, or you may not see it.", status: 404, way: "customer" };
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), unknown);
+  assert.deepEqual(problemOf({ title: "There is no such customer" }, 404), unknown);
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such view" }, 404), { title: "There is no such view", detail: "", status: 404 });
   assert.equal(problemOf({ detail: "why" }, 500).title, "why");
   assert.equal(problemOf({}, 500).title, "The question is refused");
+});
+
+test("a question that is wrong is worded for who has typed it, with the way on", () => {
+  const said = (parameter, detail) => {
+    const { title, way } = problemOf({ title: "The question is wrong", errors: [{ parameter, detail }] }, 400);
+    return [title, way];
+  };
+  assert.deepEqual(said("from", "before `to`"), ["The range ends before it begins", "range"]);
+  assert.deepEqual(said("from", "a range has at most 400 days"), ["A range has at most 400 days", "range"]);
+  assert.deepEqual(said("score_below", "Expected `float | null`, got `str`"), ["“Score below” is no number", "score_below"]);
+  assert.deepEqual(said("metrics", "no metric is named 'x': see /v1/metrics"), ["No metric is named x", "metrics"]);
+  assert.deepEqual(said("by", "no dimension is named 'x': see /v1/dimensions"), ["No dimension is named x", "by"]);
+  const other = problemOf({ title: "The question is wrong", errors: [{ parameter: "bucket", detail: "no `bucket`" }] }, 400);
+  assert.equal(other.detail, "bucket: no bucket.");
 });
 
 test("the status names what is away", () => {
@@ -259,7 +274,7 @@ test("the status names what is away", () => {
   assert.equal(words({}), "Live · 2 s old");
   assert.equal(words({ now_ms: 1_060_000 }), "Stalled · live data 60 s old");
   assert.match(words({ isListening: false }), /Dashboard out of reach/);
-  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "There is no such customer");
+  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "No live figures");
   assert.match(words({ silent_ms: 11_000 }), /Dashboard does not answer/);
   assert.equal(words({ isBack: true, now_ms: 1_060_000 }), "Catching up · live data 60 s old");
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);

@@ -2,6 +2,7 @@
 // How the newest picture comes: by a stream in one visible tab of a browser, by questions in all others, and not at all in a hidden one.
 
 import { SILENT_MS } from "../../core/live.js";
+import { isRefusal } from "../../core/words/problems.js";
 import { fetchJson } from "./asking.js";
 
 /** A browser has six connections to a server, for all its tabs together: one stream is all that live figures take of them. */
@@ -75,8 +76,8 @@ function stream(query, listener, ended) {
   };
   /** A stream that is refused does not say why: the same question without a stream has the reason. */
   const askWhy = () =>
-    fetchJson(`/v1/live?${query}`, { signal: ended }).catch(({ status, title }) => {
-      if (!ended.aborted && isRefusal(status)) listener.refused(title);
+    fetchJson(`/v1/live?${query}`, { signal: ended }).catch((problem) => {
+      if (!ended.aborted && isRefusal(problem)) listener.refused(problem.title);
     });
   const listen = () => {
     source?.close();
@@ -116,14 +117,11 @@ async function ask(query, listener, ended) {
       if (!ended.aborted) listener.picture(picture);
     } catch (problem) {
       if (ended.aborted) return;
-      const { status, title } = /** @type {any} */ (problem);
-      if (isRefusal(status)) listener.refused(title);
-      else if (status === 503) listener.unconfirmed();
+      const found = /** @type {import("../../core/words/problems.js").Problem} */ (problem);
+      if (isRefusal(found)) listener.refused(found.title);
+      else if (found.status === 503) listener.unconfirmed();
       else listener.lost();
     }
     await new Promise((resolve) => setTimeout(resolve, ASK_MS));
   }
 }
-
-/** @param {number} status */
-const isRefusal = (status) => [403, 404].includes(status);
