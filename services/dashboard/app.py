@@ -17,7 +17,7 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.rates import Rates
 from services.accounts.http.requests import BODY_BYTES_MAX
-from services.accounts.http.routes import AccountRoutes
+from services.accounts.http.routes import SESSION, AccountRoutes
 from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
 from services.alerts.http.operations import OPERATIONS as ALERT_OPERATIONS
@@ -43,6 +43,7 @@ from services.dashboard.replay import Replay
 from services.dashboard.views import Views
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.compression import compressing
 from services.rim.http.openapi import Operation
 from services.rim.http.problems import api_problems, problem_response
 from services.rim.telemetry import metrics
@@ -59,6 +60,8 @@ OPERATIONS: Final[list[Operation]] = [
     *partitions.OPERATIONS,
     *replay.OPERATIONS,
 ]
+#: Has the token against forged requests.
+_SECRET: Final = frozenset({SESSION.path})
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
 _AWAY: Final = STATIC / "pages" / "away.html"
@@ -118,7 +121,7 @@ def make_app(
     `limits` has the customers' limits, `past` the live picture of earlier; `forwarding` passes questions on. Raises `AccessUnnamed`
     if a route does not say who may use it.
     """
-    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[api_problems])
+    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[compressing(besides=_SECRET), api_problems])
     app.on_response_prepare.append(_finish)
     routing = Routing(app)
     guard = Guard(

@@ -77,8 +77,8 @@ def credential_of(request: web.Request) -> Credential:
 class Guard:
     """The middleware.
 
-    `away_page` is the answer of a page while no caller can be recognised, `missing_page` that of one which the caller does not have;
-    without it that is a bare 404. `address` gives the client address of a request.
+    `away_page` is the answer of a page while no caller can be recognised, `missing_page` that of one which the caller does not
+    have; without it that is a bare 404. `address` gives the client address of a request.
     `rates` are the request rates of known callers.
     """
 

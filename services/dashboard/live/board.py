@@ -8,7 +8,7 @@ import msgspec
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live.history import ALL, CARRY_MS, COUNTS, SLICES_MS, Has, LiveHistory
-from services.dashboard.live.picture import LivePicture, Partitions, State, ranked, totals
+from services.dashboard.live.picture import VIEWERS, LivePicture, Order, Partitions, State, ranked, totals
 from services.dashboard.live.slices import (
     CUSTOMERS_MAX,
     SPAN_BUCKETS,
@@ -43,8 +43,8 @@ class LiveBoard:
         self._changed = asyncio.Event()
         self._drawn_version = -1
         self._version = 0
-        #: The newest pictures, as far as they were requested: by scope, customer and slice.
-        self._pictures: dict[tuple[CustomerScope, str, str], bytes] = {}
+        #: The newest pictures, as far as they were requested: by scope, customer, slice and order.
+        self._pictures: dict[tuple[CustomerScope, str, str, Order], bytes] = {}
         self._wholes: dict[CustomerScope, dict[str, Any]] = {}
         self._drawn_ms = 0
         #: What slices are made of, with pairs or without: by customer and scope.
@@ -66,9 +66,11 @@ class LiveBoard:
         for record in records:
             self._history.take_record(record, now_ms)
 
-    def picture(self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "") -> bytes:
-        """The newest picture of a customer of this scope, or of `*`: all of them; of one slice, if it is named. JSON."""
-        look = (scope, customer_id, slice_name)
+    def picture(
+        self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "", order: Order = VIEWERS
+    ) -> bytes:
+        """The newest picture of a customer of this scope, or of `*`: all, in `order`; of one slice, if it is named. JSON."""
+        look = (scope, customer_id, slice_name, order)
         known = self._pictures.get(look)
         if known is None:
             known = msgspec.json.encode(self._draw_one(*look))
@@ -76,7 +78,7 @@ class LiveBoard:
                 self._pictures[look] = known
         return known
 
-    def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str) -> LivePicture:
+    def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str, order: Order) -> LivePicture:
         has = _has(scope)
         whole = self._wholes.get(scope)
         if whole is None:
@@ -111,7 +113,7 @@ class LiveBoard:
             totals=sums,
             others_now=unnamed,
             series=series,
-            customers=ranked(customers) if customer_id == ALL else [],
+            customers=ranked(customers, order) if customer_id == ALL else [],
             customers_total=customers_total,
             slices=None if is_too_much else self._slices_of(customer_id, scope, first_of(slice_name)),
             slices_of=first_of(slice_name),

@@ -12,8 +12,9 @@ from playwright.sync_api import expect
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.view import View
+from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, settled, within
-from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
+from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before, watched_by_many_customers
 from tests.integration.page.page_views import INCIDENT
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, HOUR_MS
@@ -149,6 +150,9 @@ def test_the_map_comes_when_it_is_seen_and_a_click_on_a_country_is_a_filter(seen
     assert room.bounding_box()["height"] == pytest.approx(height, abs=1)  # type: ignore[index] - it is in the document
     expect(page.locator("#map [data-country]")).to_have_count(2)
     expect(most.locator("title")).to_have_text("Germany: 500 viewers, 14.4% rebuffering")
+    # Its colours are explained: from one viewer to most, and those that are marked.
+    expect(page.locator("#map-legend")).to_contain_text("1 viewer500 viewers")
+    expect(page.locator("#map-legend")).to_contain_text("Rebuffering is bad there")
     # Each country of the map is in the table that the map names, as a link.
     expect(page.locator("#map")).to_have_attribute("aria-label", re.compile("The table below has the same countries"))
     expect(page.locator("#slice-country tbody th").get_by_role("link")).to_have_text(["DE", "FR"])
@@ -234,8 +238,9 @@ def test_every_live_figure_has_its_n_and_leads_to_the_views_behind_it(
     page.locator("#customer").select_option("*", timeout=SOON_MS)
     acme = page.locator("#customers-table tbody tr", has_text="acme")
     expect(acme.locator("td").nth(2)).to_have_text("3.25 Mbps n 800", timeout=SOON_MS)
-    failures, n = acme.locator("td").nth(4).inner_text().split(" n ")
+    failures, n, share = re.split(r" n | (?=[\d.]+%)", acme.locator("td").nth(4).inner_text())
     assert (int(failures) > 0, n) == (True, acme.locator("td").nth(3).inner_text())
+    assert number(share) == pytest.approx(int(failures) / int(n), rel=0.006)
     acme.get_by_role("link", name="800").click()
     expect(page.locator("#show-open")).to_have_attribute("aria-expanded", "true", timeout=SOON_MS)
     expect(page.locator("#customer")).to_have_value("acme")
@@ -362,3 +367,35 @@ def test_a_start_up_time_of_several_clients_says_so_and_shows_each_alone(seen: S
     notice.get_by_role("link", name="cmcd").click()
     expect(seen.page.locator(".chip")).to_contain_text("cmcd", timeout=SOON_MS)
     expect(notice).to_have_count(0, timeout=SOON_MS)
+
+
+def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_to_its_views(
+    seen: Seen, looked: Looked
+) -> None:
+    watched_by_many_customers(looked.installation, 60)
+    failing = {"viewers_now": 5, "views_started": 30, "failures": 30, "exits_before_start": 0, "views_finished": 30}
+    looked.installation.count("tiny", newest_bucket(), 0, **failing)
+    looked.installation.count("once", newest_bucket(), 0, viewers_now=1, views_started=1, failures=1)
+    seen.open("")
+    page = seen.page
+    rows = page.locator("#customers-table tbody tr")
+    expect(rows).to_have_count(50, timeout=SOON_MS)
+    expect(rows.filter(has_text="tiny")).to_have_count(0)
+    page.locator("#customers-table").get_by_role("button", name="Failures", exact=True).click()
+    expect(rows.first.locator("th")).to_have_text("tiny", timeout=SOON_MS)
+    expect(rows.first.locator("td").nth(4)).to_have_text("30 n 30 100.0%")
+    # One of one is chance, unless it is asked for.
+    expect(rows.filter(has_text="once")).to_have_count(0)
+    page.locator("#customers-min").fill("0")
+    page.locator("#customers-min").press("Enter")
+    expect(rows.filter(has_text="once")).to_have_count(1, timeout=SOON_MS)
+    # A link shows the same order.
+    page.reload()
+    expect(rows.first.locator("th")).to_have_text("tiny", timeout=SOON_MS)
+    for column in (0, 1, 2, 3, 4, 5):
+        expect(rows.first.locator("td").nth(column).get_by_role("link")).to_have_attribute(
+            "href", re.compile("^/views")
+        )
+    rows.first.get_by_role("link", name="30", exact=True).nth(1).click()
+    expect(page.locator(".chip")).to_contain_text("Playback failed is true", timeout=SOON_MS)
+    expect(page.locator("#customer")).to_have_value("tiny")

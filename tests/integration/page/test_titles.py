@@ -329,6 +329,21 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
     bars = page.locator(".retention span")
     assert [bar.get_attribute("class") == "again" for bar in bars.all()] == again
     expect(page.locator("main")).to_contain_text("Amber parts were watched again.")
+    # Bars are shares, by an axis of shares; keys read each of them, and the pointer.
+    expect(page.locator(".retention-values span")).to_have_text(["100%", "75%", "50%", "25%", "0%"])
+    known = sum(view.max_playhead_ms > 0 for view in views)
+    last = 100 * truth[-1][0] / known
+    heights = [bar.evaluate("one => parseFloat(one.style.height)") for bar in bars.all()]
+    assert heights[-1] == pytest.approx(last, abs=0.01)
+    plot, read = page.locator(".retention"), page.locator("#retention-at")
+    plot.focus()
+    page.keyboard.press("End")
+    expect(read).to_contain_text(f"% came so far ({truth[-1][0]} of {known})")
+    assert number(read.inner_text().partition(": ")[2]) == pytest.approx(last / 100, rel=0.006)
+    page.keyboard.press("ArrowLeft")
+    expect(read).to_contain_text(f"({truth[-2][0]} of {known})")
+    bars.nth(1).hover()
+    expect(read).to_contain_text(f"({truth[1][0]} of {known})")
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
     assert inaccessible(page) == []

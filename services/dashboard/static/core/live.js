@@ -269,3 +269,29 @@ export function ordered(values, { by, isAscending }) {
   const named = values.filter((one) => !isRest(one)).sort((one, other) => (place(one) < place(other) ? -1 : place(one) > place(other) ? 1 : 0));
   return [...named, ...values.filter(isRest)];
 }
+
+/** What a share is of at least, where customers are sorted by it: of fewer it is chance. */
+export const CUSTOMERS_MIN = 20;
+/** By what the table of customers is sorted: heads of its columns, and whether each is a share. @type {Record<string, {title: string, isShare: boolean}>} */
+export const CUSTOMER_COLUMNS = {
+  viewers: { title: "Viewers", isShare: false },
+  rebuffering: { title: "Rebuffering", isShare: true },
+  bitrate: { title: "Bitrate", isShare: true },
+  starts: { title: "Started", isShare: false },
+  failures: { title: "Failures", isShare: true },
+  exits: { title: "Exits before start", isShare: true },
+};
+
+/** How the table of customers is sorted, as the address has it. @param {string | undefined} text @returns {{by: string, isAscending: boolean}} */
+export function customersSort(text) {
+  const [by, order] = (text ?? "").split(".");
+  return { by: Object.hasOwn(CUSTOMER_COLUMNS, by) ? by : "viewers", isAscending: order === "ascending" };
+}
+
+/** The parameters of /v1/live that list customers so. @param {Record<string, string>} more @returns {Record<string, string>} */
+export function customersAsked(more) {
+  const { by, isAscending } = customersSort(more["sort.customer"]);
+  const least = more.customers_min ?? String(CUSTOMERS_MIN);
+  if (by === "viewers" && !isAscending) return {};
+  return { customers_by: by, customers_order: isAscending ? "ascending" : "descending", ...(CUSTOMER_COLUMNS[by].isShare && /^\d+$/.test(least) && { customers_min: least }) };
+}

@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { liveParts, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
+import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { First, isNew } from "../parts/arriving/first.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -32,7 +32,7 @@ export default function Now() {
   const { part, parts, take } = usePart();
   const slice = part?.slice ?? "";
   const finished = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
-  const { picture, status } = useLive(customer, slice);
+  const { picture, status } = useLive(customer, slice, customer === "*" ? customersAsked(more) : {});
   useEffect(() => take(picture), [picture]);
   // The first figures are painted before the cards, which take longer to draw.
   const hasPainted = useSignal(false);

@@ -3,10 +3,11 @@
 
 import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
-import { ageText, countText } from "../core/words/format.js";
-import { cellsOf, ordered, sortOf, sortText, TILES, viewsOfLive } from "../core/live.js";
+import { ageText, countText, shareText } from "../core/words/format.js";
+import { cellsOf, CUSTOMER_COLUMNS, CUSTOMERS_MIN, customersSort, ordered, sortOf, sortText, TILES, viewsOfLive } from "../core/live.js";
 import { addressFor, fetchJson } from "../parts/data/asking.js";
 import { Meaning, Term } from "../parts/glossary.js";
+import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { nameOf, titleOf } from "../parts/data/known.js";
 import { WorldMap } from "../parts/drawing/map.js";
@@ -99,23 +100,37 @@ function TitleLink({ value }) {
 
 /** @param {{picture: any}} props */
 export function Customers({ picture }) {
-  const more = picture.customers_total - picture.customers.length;
+  const { filters, more } = place.value;
+  const left = picture.customers_total - picture.customers.length;
+  const sort = customersSort(more["sort.customer"]);
+  const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ given) => go({ more: { "sort.customer": sortText(given) } });
+  const { isShare } = CUSTOMER_COLUMNS[sort.by];
   return html`<section aria-labelledby="customers-title">
-    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${place.value.filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
+    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${left > 0 && html`<p class="note">${countText(left)} more customers are not listed</p>`}
+      ${isShare && html`<label class="pick">Of at least <${Field} id="customers-min" type="number" min="0" value=${more.customers_min ?? CUSTOMERS_MIN} size="6" onChange=${(/** @type {any} */ event) => go({ more: { customers_min: event.target.value } })} /> viewers or views</label>`}</div>
     <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
       <table id="customers-table">
-        <thead><tr><th scope="col">Customer</th>${named("viewers", "Viewers")}${named("rebuffering", "Rebuffering")}${named("bitrate", "Bitrate")}${named("starts", "Started")}${named("failures", "Failures")}${named("exits", "Exits before start")}<th scope="col">Limits</th></tr></thead>
-        <tbody>${picture.customers.map((/** @type {any} */ one) => {
-          const cells = cellsOf(one.now);
-          return html`<tr key=${one.customer}>
-            <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
-            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering}</td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
-            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
-            <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
-            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`} aria-label=${`limits of ${one.customer}`}>limits</a></td>
-          </tr>`;
-        })}</tbody>
+        <thead><tr><th scope="col">Customer</th>${Object.entries(CUSTOMER_COLUMNS).map(([name, { title }]) => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy}><${Meaning} title=${title} term=${TERMS[name]} /><//>`)}<th scope="col">Limits</th></tr></thead>
+        <tbody>${picture.customers.map((/** @type {any} */ one) => html`<${CustomerRow} key=${one.customer} one=${one} />`)}</tbody>
       </table>
     </div>
   </section>`;
+}
+
+/** @param {{one: any}} props */
+function CustomerRow({ one }) {
+  const { customer, now, totals } = one;
+  const cells = cellsOf(now);
+  const behind = (/** @type {{isCount: boolean, metric?: string}} */ figure, /** @type {string} */ text) => html`<${Link} to=${viewsOfLive(figure, { customer, filters: [] })} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${text}<//>`;
+  const counted = (/** @type {string} */ metric, /** @type {number} */ some, /** @type {number} */ all, /** @type {string} */ of) => html`${behind({ isCount: true, metric }, countText(some))} <span class="note" title=${of}>n ${countText(all)}</span>${all > 0 && html` <span class="note">${shareText(some / all)}</span>`}`;
+  return html`<tr>
+    <th scope="row"><${Link} to=${{ customer }}>${customer}<//></th>
+    <td>${behind({ isCount: false }, cells.viewers)}</td>
+    <td class=${now && isWarm(now) ? "is-warm" : ""}>${behind({ isCount: false }, cells.rebuffering)}</td>
+    <td>${behind({ isCount: false }, cells.bitrate)} <span class="note">${cells.bitrate_n}</span></td>
+    <td>${behind({ isCount: true }, countText(totals.views_started))}</td>
+    <td>${counted("playback_failures", totals.failures, totals.views_started, "views started")}</td>
+    <td>${counted("exits_before_start", totals.exits_before_start, totals.views_finished, "views finished")}</td>
+    <td><a href=${`/limits?customer=${encodeURIComponent(customer)}`} aria-label=${`limits of ${customer}`}>limits</a></td>
+  </tr>`;
 }

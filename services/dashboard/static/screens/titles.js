@@ -1,14 +1,12 @@
 // @ts-check
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
-import { useSignal } from "@preact/signals";
 import { rangeOf } from "../core/behind.js";
 import { narrowed, narrowedLive } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { titleOf } from "../core/audience.js";
 import { linesOf } from "../core/series.js";
-import { playheadText, sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
@@ -24,6 +22,7 @@ import { go, Link, place } from "../parts/place.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { classOf } from "../parts/notable/thresholds.js";
 import { SortHead, sortBy } from "../parts/sorting.js";
+import { Retention } from "./titles_retention.js";
 import { AtATime, DrawnBox, OpenMissing, Together, useTogether } from "./titles_together.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
@@ -129,33 +128,4 @@ function Drawn({ data }) {
       return html`<${Chart} key=${name} times=${at} lines=${named} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;
     })}
     <${Retention} of=${data.retention} />`;
-}
-
-/** Whether those who played a part played it more than once. @param {any} part */
-const isAgain = (part) => part.views > 0 && part.plays > 1.2 * part.views;
-
-/** @param {{of: any}} props */
-function Retention({ of }) {
-  if (!of.reached_n && !of.n) return html`<h3>Retention</h3><p class="empty">No view says which parts it played.</p>`;
-  const most = Math.max(1, of.reached_n, of.n);
-  const end_ms = of.parts.at(-1)?.to_ms ?? 0;
-  return html`<h3>Retention</h3><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
-    <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video; their figures are in the table below`}>
-      ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${playheadText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
-        class=${isAgain(part) ? "again" : ""}></span>`)}
-    </div>
-    <div class="retention-axis note" aria-hidden="true">${[0, 0.25, 0.5, 0.75, 1].map((share) => html`<span>${sinceText(Math.round((share * end_ms) / 1_000))}</span>`)}</div>
-    <p class="note">How many views came to each part of the video: the full height is ${countText(most)}.${of.parts.some(isAgain) ? " Amber parts were watched again." : ""}</p>
-    ${of.parts.length > 0 && html`<${Parts} parts=${of.parts} />`}`;
-}
-
-/** What the bars show, in figures. @param {{parts: any[]}} props */
-function Parts({ parts }) {
-  const isOpen = useSignal(false);
-  return html`<details id="parts" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Every part in figures</summary>
-    ${isOpen.value && html`<div class="scroll plain" tabindex="0" role="region" aria-label="Every part in figures"><table class="bins">
-      <thead><tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Came so far</th><th scope="col">Played it</th><th scope="col">Plays</th></tr></thead>
-      <tbody>${parts.map((part) => html`<tr key=${part.from_ms}><th scope="row">${playheadText(part.from_ms)}</th><td>${playheadText(part.to_ms)}</td><td>${countText(part.reached)}</td><td>${countText(part.views)}</td>
-        <td>${countText(part.plays)}${isAgain(part) && html` <span class="tag">again</span>`}</td></tr>`)}</tbody></table></div>`}
-  </details>`;
 }

@@ -11,17 +11,19 @@ import { html } from "../html.js";
 /**
  * @param {string} customer
  * @param {string} slice - `<dimension>=<value>`, or empty.
+ * @param {Record<string, string>} [listed] - Further parameters, which say how the same picture lists its customers.
  */
-export function useLive(customer, slice) {
+export function useLive(customer, slice, listed = {}) {
   const state = useSignal({ picture: /** @type {any} */ (null), isListening: true, isUnconfirmed: false, isBack: false, heard_at: Date.now(), server_ms: Date.now(), came_ms: performance.now(), key: "", refused: "" });
   const key = JSON.stringify([customer, slice]);
+  const query = String(new URLSearchParams({ customer, slice, ...listed }));
   useLayoutEffect(() => {
     const change = (/** @type {object} */ what) => {
       state.value = { ...state.value, ...what };
     };
     const heard = (/** @type {object} */ what = {}) => change({ isListening: true, heard_at: Date.now(), refused: "", ...what });
     change({ refused: "" });
-    return listenTo(String(new URLSearchParams({ customer, slice })), {
+    return listenTo(query, {
       picture: (picture) => heard({ picture, isUnconfirmed: false, isBack: false, server_ms: picture.now_ms, came_ms: performance.now(), key }),
       alive: () => heard(),
       unconfirmed: () => heard({ isUnconfirmed: true }),
@@ -30,7 +32,7 @@ export function useLive(customer, slice) {
       // What there was is as old as it is, and nobody has failed to send anything.
       shown: () => heard({ isBack: state.value.picture !== null }),
     });
-  }, [key]);
+  }, [query]);
   const { picture, isListening, isUnconfirmed, isBack, heard_at, refused } = state.value;
   const silent_ms = isListening ? now_ms.value - heard_at : 0;
   const status = statusOf({ picture, isListening, isUnconfirmed, isBack, silent_ms, now_ms: serverNow_ms(state.value), refused });
