@@ -12,9 +12,8 @@ from playwright.sync_api import expect
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.view import View
-from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, settled, within
-from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before, watched_by_many_customers
+from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page.page_views import INCIDENT
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, HOUR_MS
@@ -367,35 +366,3 @@ def test_a_start_up_time_of_several_clients_says_so_and_shows_each_alone(seen: S
     notice.get_by_role("link", name="cmcd").click()
     expect(seen.page.locator(".chip")).to_contain_text("cmcd", timeout=SOON_MS)
     expect(notice).to_have_count(0, timeout=SOON_MS)
-
-
-def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_to_its_views(
-    seen: Seen, looked: Looked
-) -> None:
-    watched_by_many_customers(looked.installation, 60)
-    failing = {"viewers_now": 5, "views_started": 30, "failures": 30, "exits_before_start": 0, "views_finished": 30}
-    looked.installation.count("tiny", newest_bucket(), 0, **failing)
-    looked.installation.count("once", newest_bucket(), 0, viewers_now=1, views_started=1, failures=1)
-    seen.open("")
-    page = seen.page
-    rows = page.locator("#customers-table tbody tr")
-    expect(rows).to_have_count(50, timeout=SOON_MS)
-    expect(rows.filter(has_text="tiny")).to_have_count(0)
-    page.locator("#customers-table").get_by_role("button", name="Failures", exact=True).click()
-    expect(rows.first.locator("th")).to_have_text("tiny", timeout=SOON_MS)
-    expect(rows.first.locator("td").nth(4)).to_have_text("30 n 30 100.0%")
-    # One of one is chance, unless it is asked for.
-    expect(rows.filter(has_text="once")).to_have_count(0)
-    page.locator("#customers-min").fill("0")
-    page.locator("#customers-min").press("Enter")
-    expect(rows.filter(has_text="once")).to_have_count(1, timeout=SOON_MS)
-    # A link shows the same order.
-    page.reload()
-    expect(rows.first.locator("th")).to_have_text("tiny", timeout=SOON_MS)
-    for column in (0, 1, 2, 3, 4, 5):
-        expect(rows.first.locator("td").nth(column).get_by_role("link")).to_have_attribute(
-            "href", re.compile("^/views")
-        )
-    rows.first.get_by_role("link", name="30", exact=True).nth(1).click()
-    expect(page.locator(".chip")).to_contain_text("Playback failed is true", timeout=SOON_MS)
-    expect(page.locator("#customer")).to_have_value("tiny")

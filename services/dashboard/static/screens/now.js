@@ -57,7 +57,7 @@ export default function Now() {
     <${Finished} found=${finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
     ${hasPainted.value && picture?.slices && html`<${Slices} picture=${picture} />`}
-    ${hasPainted.value && customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
+    ${hasPainted.value && customer === "*" && picture && picture.customers_total > 1 && html`<${Customers} picture=${picture} />`}`;
 }
 
 /** Which of the filters live figures are of, of which they can be, and what a picture says of the dimensions that are counted. */

@@ -114,6 +114,7 @@ export function Customers({ picture }) {
         <tbody>${picture.customers.map((/** @type {any} */ one) => html`<${CustomerRow} key=${one.customer} one=${one} />`)}</tbody>
       </table>
     </div>
+    ${!picture.customers.length && html`<p class="empty">No customer has so many viewers or views.</p>`}
   </section>`;
 }
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
 import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
@@ -251,6 +251,22 @@ test("a problem says what is wrong, not the name of its status", () => {
   assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such view" }, 404), { title: "There is no such view", detail: "", status: 404 });
   assert.equal(problemOf({ detail: "why" }, 500).title, "why");
   assert.equal(problemOf({}, 500).title, "The question is refused");
+});
+
+test("alternatives of several conditions each are made one condition after the other", () => {
+  const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => filterOf(name, ["1"]));
+  const made = both(either(both(a, b), c), d);
+  assert.equal(filterText(made, (name) => name), "(a is 1 and b is 1) or (c is 1 and d is 1)");
+  assert.equal(filterText(both(filterOf("a", ["1"], true), b), (name) => name), "a is not 1 and b is 1");
+});
+
+test("a filter may be a part of a text, or a bound of a number in the unit that is typed", () => {
+  const title = (name) => name;
+  assert.equal(filterText(containing("video_title", "cup", false), title), "video_title contains cup");
+  assert.equal(filterText(containing("video_title", "cup", true), title), "video_title does not contain cup");
+  assert.deepEqual(JSON.parse(bounded("startup_ms", "at_least", 10)), { number: "startup_ms", at_least: 10_000 });
+  assert.deepEqual(JSON.parse(bounded("avg_bitrate_bps", "below", 0.7)), { number: "avg_bitrate_bps", below: 700_000 });
+  assert.equal(filterText(bounded("startup_ms", "at_least", 10), title), "startup_ms is at least 10.0 s");
 });
 
 test("a question that is wrong is worded for who has typed it, with the way on", () => {

@@ -35,8 +35,8 @@ export function problemOf(content, status) {
 /** What a fault of one parameter is for who reads it in an address or has typed it. @param {{parameter?: string, detail: string}} fault @param {number} status @returns {Problem} */
 function worded({ parameter = "", detail }, status) {
   const said = plain(detail);
-  if (parameter === "from" && /^before\b/.test(said)) return { title: "The range ends before it begins", detail: "Choose an earlier beginning or a later end.", status, way: "range" };
-  if (parameter === "from" || parameter === "to") return { title: /^a range has/.test(said) ? capital(said) : "The range has a beginning or an end that is no time", detail: "Choose another range.", status, way: "range" };
+  if (parameter === "from" && said.startsWith("before")) return { title: "The range ends before it begins", detail: "Choose an earlier beginning or a later end.", status, way: "range" };
+  if (parameter === "from" || parameter === "to") return { title: said.startsWith("a range has") ? capital(said) : "The range has a beginning or an end that is no time", detail: "Choose another range.", status, way: "range" };
   const searched = SEARCHED.find((one) => one.name === parameter);
   if (searched) return { title: `“${searched.title}” is ${searched.type === "number" ? "no number" : "nothing that can be searched for"}`, detail: "Type it again.", status, way: parameter };
   if (parameter === "customer") return { title: "The address names no customer", detail: "", status, way: "customer" };
