@@ -115,6 +115,7 @@ class LiveBoard:
             series=series,
             customers=ranked(customers, order) if customer_id == ALL else [],
             customers_total=customers_total,
+            customers_held=len(customers) - 1,
             slices=None if is_too_much else self._slices_of(customer_id, scope, first_of(slice_name)),
             slices_of=first_of(slice_name),
             slices_ms=SPAN_MS,

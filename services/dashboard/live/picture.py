@@ -115,6 +115,8 @@ class LivePicture(msgspec.Struct, frozen=True):
     #: Where all customers are shown: the first ones in the order that was asked for, and how many there are.
     customers: list[LiveCustomer]
     customers_total: int
+    #: How many of these, those with the most viewers, are counted apart: an order by another figure is among them.
+    customers_held: int
     #: By dimension its values with the most viewers; counts are of the last `slices_ms`. Null for too many customers.
     slices: dict[str, list[dict[str, int | str]]] | None
     #: The slice within which `slices` are, except for those of its own dimension; empty: of all views.

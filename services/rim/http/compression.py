@@ -23,8 +23,7 @@ def compressing(*, besides: Collection[str] = ()) -> Middleware:
     """The middleware that compresses what a GET is answered with, from `BYTES_MIN` on.
 
     Streams and files are left as they are. `besides` are paths whose answers have a secret: the length of a compressed answer says
-    whether what a caller put into the request is in it too (BREACH). Secrets that are made are answers to a POST, which stay as they
-    are.
+    whether what a caller put into the request is in it too (BREACH). Secrets that are made are answers to a POST, which stay plain.
     """
 
     @web.middleware

@@ -104,26 +104,10 @@ def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looke
         expect(seen.page.locator(".skeleton, .notice")).to_have_count(0, timeout=SOON_MS)
 
 
-def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, looked: Looked) -> None:
-    # Near the end: from here on customers are typed instead of chosen from a list.
-    watched_by_many_customers(looked.installation, 500)
-    page = seen.page
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-    seen.open("")
-    expect(page.locator("#customers-table tbody tr")).to_have_count(50, timeout=SOON_MS)
-    expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
-    expect(page.locator("#slices-note")).to_contain_text("too many customers")
-    assert page.evaluate("document.querySelectorAll('*').length") < 2_500
-    page.locator(".unfold").click()
-    page.locator("input#customer").fill("customer-000")
-    page.locator("input#customer").press("Enter")
-    expect(page.locator("#slice-video_title")).to_contain_text(LONG_TITLE, timeout=SOON_MS)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-
-
 def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_to_its_views(
     seen: Seen, looked: Looked
 ) -> None:
+    # Near the end: from here on customers are typed instead of chosen from a list, and have no slices together.
     watched_by_many_customers(looked.installation, 60)
     failing = {"viewers_now": 5, "views_started": 30, "failures": 30, "exits_before_start": 0, "views_finished": 30}
     looked.installation.count("tiny", newest_bucket(), 0, **failing)
@@ -151,6 +135,24 @@ def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_t
     rows.first.get_by_role("link", name="30", exact=True).nth(1).click()
     expect(page.locator(".chip")).to_contain_text("Playback failed is true", timeout=SOON_MS)
     expect(page.locator("#customer")).to_have_value("tiny")
+
+
+def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, looked: Looked) -> None:
+    watched_by_many_customers(looked.installation, 500)
+    page = seen.page
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    seen.open("")
+    expect(page.locator("#customers-table tbody tr")).to_have_count(50, timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
+    expect(page.locator("#slices-note")).to_contain_text("too many customers")
+    page.locator("#customers-table").get_by_role("button", name="Started", exact=True).click()
+    expect(page.locator("#customers-held")).to_have_text("Sorted are the 200 customers with the most viewers.")
+    assert page.evaluate("document.querySelectorAll('*').length") < 2_500
+    page.locator(".unfold").click()
+    page.locator("input#customer").fill("customer-000")
+    page.locator("input#customer").press("Enter")
+    expect(page.locator("#slice-video_title")).to_contain_text(LONG_TITLE, timeout=SOON_MS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_an_answer_that_takes_long_is_named_and_what_was_shown_stays_with_its_age(seen: Seen) -> None:

@@ -107,6 +107,7 @@ export function Customers({ picture }) {
   const { isShare } = CUSTOMER_COLUMNS[sort.by];
   return html`<section aria-labelledby="customers-title">
     <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${left > 0 && html`<p class="note">${countText(left)} more customers are not listed</p>`}
+      ${sort.by !== "viewers" && picture.customers_held < picture.customers_total && html`<p class="note" id="customers-held">Sorted are the ${countText(picture.customers_held)} customers with the most viewers.</p>`}
       ${isShare && html`<label class="pick">Of at least <${Field} id="customers-min" type="number" min="0" value=${more.customers_min ?? CUSTOMERS_MIN} size="6" onChange=${(/** @type {any} */ event) => go({ more: { customers_min: event.target.value } })} /> viewers or views</label>`}</div>
     <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
       <table id="customers-table">
