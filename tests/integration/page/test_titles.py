@@ -241,6 +241,9 @@ def test_viewers_at_a_time_of_one_title_of_yesterday(seen: Seen, looked: Looked)
         chart.get_by_role("button", name=f"What {name} means").click()
         expect(chart.locator(".meaning")).to_contain_text("Formula")
         page.keyboard.press("Escape")
+    # The peak leads to the views that it counts.
+    page.locator("#title-peak").get_by_role("link").click()
+    expect(page.locator("#views tbody tr")).to_have_count(max(counts), timeout=SOON_MS)
 
 
 def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, looked: Looked) -> None:

@@ -5,7 +5,7 @@ import { rangeOf } from "../core/behind.js";
 import { narrowed, narrowedLive } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { titleOf } from "../core/audience.js";
+import { titleOf, viewsAt } from "../core/audience.js";
 import { linesOf } from "../core/series.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
@@ -116,7 +116,7 @@ function Drawn({ data }) {
   return html`
     <h2 id="title-name">${titleOf(data)}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}<span id="title-links"> · ${Object.entries(LINKS).map(([screen, text], at) => html`${at > 0 && " · "}<${Link} to=${{ ...of, screen }}>${text}<//>`)}</span></p>
-    <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
+    <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most <${Link} to=${viewsAt(data.peak.at_ms, of, data.about.range)} title="the views that were open then">${countText(data.peak.views)}<//> at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
     <${OpenMissing} range=${data.about.range}>${data.title && html`<${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}<//>
     <h3>Quality</h3>
