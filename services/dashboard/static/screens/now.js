@@ -23,9 +23,12 @@ import { metricOf, seen } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { go, Link, place } from "../parts/place.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
-import { Customers, Slices, wordsOf } from "./now_slices.js";
+import { later } from "../parts/later.js";
+import { Slices, wordsOf } from "./now_slices.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
+
+const Customers = later(() => import("./now_customers.js"), 300);
 
 export default function Now() {
   const { customer, filters, more } = place.value;

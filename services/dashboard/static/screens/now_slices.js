@@ -1,13 +1,12 @@
 // @ts-check
-// Viewers now by each live dimension, and by customer: the tables below the tiles of Now.
+// Viewers now by each live dimension: the cards below the tiles of Now.
 
 import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
-import { ageText, countText, shareText } from "../core/words/format.js";
-import { cellsOf, CUSTOMER_COLUMNS, CUSTOMERS_MIN, customersSort, ordered, sortOf, sortText, TILES, viewsOfLive } from "../core/live.js";
+import { ageText, countText } from "../core/words/format.js";
+import { cellsOf, ordered, sortOf, sortText, TILES, viewsOfLive } from "../core/live.js";
 import { addressFor, fetchJson } from "../parts/data/asking.js";
 import { Meaning, Term } from "../parts/glossary.js";
-import { Field } from "../parts/field.js";
 import { html } from "../parts/html.js";
 import { nameOf, titleOf } from "../parts/data/known.js";
 import { WorldMap } from "../parts/drawing/map.js";
@@ -16,10 +15,10 @@ import { go, Link, place } from "../parts/place.js";
 import { SortHead } from "../parts/sorting.js";
 
 /** What heads mean: as the tiles say it. */
-const TERMS = Object.fromEntries(TILES.map(({ name, term }) => [name, term]));
+export const TERMS = Object.fromEntries(TILES.map(({ name, term }) => [name, term]));
 /** A head that sorts nothing. @param {string} name @param {string} title */
 const named = (name, title) => html`<th scope="col"><${Term} title=${title} term=${TERMS[name]} /></th>`;
-const WITHOUT = "without the filters above";
+export const WITHOUT = "without the filters above";
 
 /** @param {string[]} filters */
 export const wordsOf = (filters) => filters.map((text) => filterText(text, titleOf)).join(" and ");
@@ -60,7 +59,7 @@ function Slice({ name, values, of, isWhole }) {
 }
 
 /** Whether a slice is marked. @param {any} one */
-const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
+export const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
 
 /** @param {{name: string, one: any, most: number, of: string[]}} props */
 function SliceRow({ name, one, most, of }) {
@@ -96,43 +95,4 @@ function TitleLink({ value }) {
     if (place.value === from) go(found?.titles.length === 1 ? { screen: "titles", more: { video: found.titles[0].video_id } } : list);
   };
   return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${value}: audience and quality</span><//>`;
-}
-
-/** @param {{picture: any}} props */
-export function Customers({ picture }) {
-  const { filters, more } = place.value;
-  const left = picture.customers_total - picture.customers.length;
-  const sort = customersSort(more["sort.customer"]);
-  const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ given) => go({ more: { "sort.customer": sortText(given) } });
-  const { isShare } = CUSTOMER_COLUMNS[sort.by];
-  return html`<section aria-labelledby="customers-title">
-    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${left > 0 && html`<p class="note">${countText(left)} more customers are not listed</p>`}
-      ${sort.by !== "viewers" && picture.customers_held < picture.customers_total && html`<p class="note" id="customers-held">Sorted are the ${countText(picture.customers_held)} customers with the most viewers.</p>`}
-      ${isShare && html`<label class="pick">Of at least <${Field} id="customers-min" type="number" min="0" value=${more.customers_min ?? CUSTOMERS_MIN} size="6" onChange=${(/** @type {any} */ event) => go({ more: { customers_min: event.target.value } })} /> viewers or views</label>`}</div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
-      <table id="customers-table">
-        <thead><tr><th scope="col">Customer</th>${Object.entries(CUSTOMER_COLUMNS).map(([name, { title }]) => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy}><${Meaning} title=${title} term=${TERMS[name]} /><//>`)}<th scope="col">Limits</th></tr></thead>
-        <tbody>${picture.customers.map((/** @type {any} */ one) => html`<${CustomerRow} key=${one.customer} one=${one} />`)}</tbody>
-      </table>
-    </div>
-    ${!picture.customers.length && html`<p class="empty">No customer has so many viewers or views.</p>`}
-  </section>`;
-}
-
-/** @param {{one: any}} props */
-function CustomerRow({ one }) {
-  const { customer, now, totals } = one;
-  const cells = cellsOf(now);
-  const behind = (/** @type {{isCount: boolean, metric?: string}} */ figure, /** @type {string} */ text) => html`<${Link} to=${viewsOfLive(figure, { customer, filters: [] })} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${text}<//>`;
-  const counted = (/** @type {string} */ metric, /** @type {number} */ some, /** @type {number} */ all, /** @type {string} */ of) => html`${behind({ isCount: true, metric }, countText(some))} <span class="note" title=${of}>n ${countText(all)}</span>${all > 0 && html` <span class="note">${shareText(some / all)}</span>`}`;
-  return html`<tr>
-    <th scope="row"><${Link} to=${{ customer }}>${customer}<//></th>
-    <td>${behind({ isCount: false }, cells.viewers)}</td>
-    <td class=${now && isWarm(now) ? "is-warm" : ""}>${behind({ isCount: false }, cells.rebuffering)}</td>
-    <td>${behind({ isCount: false }, cells.bitrate)} <span class="note">${cells.bitrate_n}</span></td>
-    <td>${behind({ isCount: true }, countText(totals.views_started))}</td>
-    <td>${counted("playback_failures", totals.failures, totals.views_started, "views started")}</td>
-    <td>${counted("exits_before_start", totals.exits_before_start, totals.views_finished, "views finished")}</td>
-    <td><a href=${`/limits?customer=${encodeURIComponent(customer)}`} aria-label=${`limits of ${customer}`}>limits</a></td>
-  </tr>`;
 }

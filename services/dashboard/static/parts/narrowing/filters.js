@@ -5,8 +5,10 @@ import { useSignal } from "@preact/signals";
 import { both, either, filterText, inverted } from "../../core/place/filters.js";
 import { html } from "../html.js";
 import { titleOf } from "../data/known.js";
-import { NewFilter } from "./new_filter.js";
+import { later } from "../later.js";
 import { go, place } from "../place.js";
+
+const NewFilter = later(() => import("./new_filter.js"), 60);
 
 export function Filters() {
   /** The chip whose menu is open, and what is being added: a filter, an alternative to the chip, or one more condition of its last alternative. */

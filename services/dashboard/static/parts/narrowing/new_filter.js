@@ -17,7 +17,7 @@ const LISTED = 20;
 const JOINTS = { filter: { title: "A filter", of: "Dimension" }, or: { title: "Or where", of: "Or where" }, and: { title: "And where", of: "And where" } };
 
 /** @param {{joint: keyof typeof JOINTS, add: (text: string) => void}} props */
-export function NewFilter({ joint, add }) {
+export default function NewFilter({ joint, add }) {
   const dimension = useSignal("cdn");
   const condition = useSignal("is");
   const custom = useSignal("");
