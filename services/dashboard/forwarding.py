@@ -36,9 +36,13 @@ _DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
 _DOCUMENT_SECONDS: Final = 2.0
 #: It is made at its service's start: what takes longer is away.
 _DOCUMENT_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
-_AWAY: Final = Problem(503, "The part that answers this is away", "query-away")
 #: So many questions are passed on at a time: each holds a connection.
 _CONNECTIONS_MAX: Final = 200
+
+#: Said to people who ask, and to who runs the installation.
+_SHORTER: Final = "Ask for a shorter range or fewer groups."
+_OF_OPERATORS: Final = "The service query does not answer as it should."
+_AWAY: Final = Problem(503, "Figures of finished views do not come at present", "query-away", _OF_OPERATORS)
 
 
 class Forwarding:
@@ -119,14 +123,14 @@ class Forwarding:
                 return await _copied(request, answer)
         except TimeoutError:
             log.warning("query_away", kind="deadline")
-            return problem_response(Problem(504, "The answer takes too long", "query-slow"))
+            return problem_response(Problem(504, "The answer takes too long", "query-slow", _SHORTER))
         except aiohttp.ClientConnectionError as error:
             log.warning("query_away", kind=type(error).__name__)
             return problem_response(_AWAY)
         except aiohttp.ClientError as error:
             log.error("query_answers_badly", kind=type(error).__name__)
             return problem_response(
-                Problem(502, "The part that answers this gives no answer that is one", "query-broken")
+                Problem(502, "Figures of finished views cannot be read", "query-broken", _OF_OPERATORS)
             )
 
     async def _methods_here(self, request: web.Request) -> set[str]:

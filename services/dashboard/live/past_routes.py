@@ -85,9 +85,7 @@ class PastRoutes:
             return problem_response(Problem(503, "Nothing has been landed yet", "unpublished"))
         except QueryRefused:
             return problem_response(Problem(503, "Postgres refuses the query", "refused"))
-        answer = web.Response(body=msgspec.json.encode(assembled(asked, fields, rows)), content_type="application/json")
-        answer.enable_compression()
-        return answer
+        return web.Response(body=msgspec.json.encode(assembled(asked, fields, rows)), content_type="application/json")
 
 
 async def _read(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:

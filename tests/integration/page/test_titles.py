@@ -252,6 +252,9 @@ def test_viewers_at_a_time_of_one_title_of_yesterday(seen: Seen, looked: Looked)
         chart.get_by_role("button", name=f"What {name} means").click()
         expect(chart.locator(".meaning")).to_contain_text("Formula")
         page.keyboard.press("Escape")
+    # The peak leads to the views that it counts.
+    page.locator("#title-peak").get_by_role("link").click()
+    expect(page.locator("#views tbody tr")).to_have_count(max(counts), timeout=SOON_MS)
 
 
 def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, looked: Looked) -> None:
@@ -345,6 +348,21 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
         page.locator("h3, .chart").get_by_role("button", name=f"What {name} means").click()
         expect(page.get_by_role("note")).to_be_visible()
         page.keyboard.press("Escape")
+    # Bars are shares, by an axis of shares; keys read each of them, and the pointer.
+    expect(page.locator(".retention-values span")).to_have_text(["100%", "75%", "50%", "25%", "0%"])
+    known = sum(view.max_playhead_ms > 0 for view in views)
+    last = 100 * truth[-1][0] / known
+    heights = [bar.evaluate("one => parseFloat(one.style.height)") for bar in bars.all()]
+    assert heights[-1] == pytest.approx(last, abs=0.01)
+    plot, read = page.locator(".retention"), page.locator("#retention-at")
+    plot.focus()
+    page.keyboard.press("End")
+    expect(read).to_contain_text(f"% came so far ({truth[-1][0]} of {known})")
+    assert number(read.inner_text().partition(": ")[2]) == pytest.approx(last / 100, rel=0.006)
+    page.keyboard.press("ArrowLeft")
+    expect(read).to_contain_text(f"({truth[-2][0]} of {known})")
+    bars.nth(1).hover()
+    expect(read).to_contain_text(f"({truth[1][0]} of {known})")
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
     assert inaccessible(page) == []

@@ -31,6 +31,36 @@ async def test_a_stream_sends_the_picture_at_once_and_then_whenever_it_changes(d
     assert [(one["customer"], one["now"]["viewers_now"]) for one in second["customers"]] == [("acme", 4)]
 
 
+async def test_customers_are_ordered_by_a_figure_of_enough_viewers_or_views(desk: Desk) -> None:
+    figures = {
+        "large": {"viewers_now": 900, "rebuffering_now": 9, "views_started": 500, "failures": 40},
+        "failing": {"viewers_now": 20, "rebuffering_now": 1, "views_started": 30, "failures": 30},
+        "once": {"viewers_now": 1, "rebuffering_now": 1, "views_started": 1, "failures": 1},
+        "idle": {"viewers_now": 0},
+    }
+    desk.board.take_records([live(100, customer_id=name, **one) for name, one in figures.items()])
+    stream = await desk.client.get("/v1/live/stream")
+    while (await next_picture(stream))["state"] != "live":
+        pass
+    stream.close()
+
+    async def listed(query: str) -> list[str]:
+        return [one["customer"] for one in (await desk.json(f"/v1/live?{query}"))["customers"]]
+
+    assert await listed("") == ["large", "failing", "once", "idle"]
+    assert await listed("customers_by=failures") == ["failing", "once", "large", "idle"]
+    assert await listed("customers_by=failures&customers_min=20") == ["failing", "large"]
+    assert await listed("customers_by=rebuffering&customers_order=ascending&customers_min=1") == [
+        "large",
+        "failing",
+        "once",
+    ]
+    # What is a number of the customer's own is of any number.
+    assert await listed("customers_by=starts&customers_min=999") == ["large", "failing", "once", "idle"]
+    assert (await desk.json("/v1/live?customers_by=failures&customers_min=20"))["customers_total"] == 4
+    await desk.json("/v1/live?customers_by=name", status=400)
+
+
 async def test_a_broker_that_is_away_shows_in_the_picture_and_so_does_its_return(desk: Desk) -> None:
     desk.board.take_records([live(100, viewers_now=3)])
     stream = await desk.client.get("/v1/live/stream")

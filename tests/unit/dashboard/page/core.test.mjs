@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
 import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
@@ -321,11 +321,42 @@ test("live tiles are ratios of the newest figures, and unknown where nobody watc
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
-  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), { title: "There is no such customer", detail: "", status: 404 });
-  const fault = { parameter: "to", detail: "is before from" };
-  assert.deepEqual(problemOf({ title: "The question is wrong", detail: "See below.", errors: [fault] }, 400), { title: "The question is wrong", detail: "See below. to: is before from", status: 400 });
+  const unknown = { title: "There is no such customer", detail: "It does not exist, or you may not see it.", status: 404, way: "customer" };
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), unknown);
+  assert.deepEqual(problemOf({ title: "There is no such customer" }, 404), unknown);
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such view" }, 404), { title: "There is no such view", detail: "", status: 404 });
   assert.equal(problemOf({ detail: "why" }, 500).title, "why");
   assert.equal(problemOf({}, 500).title, "The question is refused");
+});
+
+test("alternatives of several conditions each are made one condition after the other", () => {
+  const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => filterOf(name, ["1"]));
+  const made = both(either(both(a, b), c), d);
+  assert.equal(filterText(made, (name) => name), "(a is 1 and b is 1) or (c is 1 and d is 1)");
+  assert.equal(filterText(both(filterOf("a", ["1"], true), b), (name) => name), "a is not 1 and b is 1");
+});
+
+test("a filter may be a part of a text, or a bound of a number in the unit that is typed", () => {
+  const title = (name) => name;
+  assert.equal(filterText(containing("video_title", "cup", false), title), "video_title contains cup");
+  assert.equal(filterText(containing("video_title", "cup", true), title), "video_title does not contain cup");
+  assert.deepEqual(JSON.parse(bounded("startup_ms", "at_least", 10)), { number: "startup_ms", at_least: 10_000 });
+  assert.deepEqual(JSON.parse(bounded("avg_bitrate_bps", "below", 0.7)), { number: "avg_bitrate_bps", below: 700_000 });
+  assert.equal(filterText(bounded("startup_ms", "at_least", 10), title), "startup_ms is at least 10.0 s");
+});
+
+test("a question that is wrong is worded for who has typed it, with the way on", () => {
+  const said = (parameter, detail) => {
+    const { title, way } = problemOf({ title: "The question is wrong", errors: [{ parameter, detail }] }, 400);
+    return [title, way];
+  };
+  assert.deepEqual(said("from", "before `to`"), ["The range ends before it begins", "range"]);
+  assert.deepEqual(said("from", "a range has at most 400 days"), ["A range has at most 400 days", "range"]);
+  assert.deepEqual(said("score_below", "Expected `float | null`, got `str`"), ["“Score below” is no number", "score_below"]);
+  assert.deepEqual(said("metrics", "no metric is named 'x': see /v1/metrics"), ["No metric is named x", "metrics"]);
+  assert.deepEqual(said("by", "no dimension is named 'x': see /v1/dimensions"), ["No dimension is named x", "by"]);
+  const other = problemOf({ title: "The question is wrong", errors: [{ parameter: "bucket", detail: "no `bucket`" }] }, 400);
+  assert.equal(other.detail, "bucket: no bucket.");
 });
 
 test("the status names what is away", () => {
@@ -335,8 +366,9 @@ test("the status names what is away", () => {
   assert.equal(words({}), "Live · 2 s old");
   assert.equal(words({ now_ms: 1_060_000 }), "Stalled · live data 60 s old");
   assert.match(words({ isListening: false }), /Dashboard out of reach/);
-  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "There is no such customer");
+  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "No live figures");
   assert.match(words({ silent_ms: 11_000 }), /Dashboard does not answer/);
+  assert.equal(words({ isBack: true, now_ms: 1_060_000 }), "Catching up · live data 60 s old");
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
   assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);
   assert.match(words({ picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } }), /Incomplete/);

@@ -17,8 +17,9 @@ from services.dashboard.page.routes import STATIC
 FIRST_LOAD_BYTES_MAX = 150_000
 _IMPORT = re.compile(r'\b(?:from|import)\s*"([\w./@-]+)"')
 _IMPORT_LATER = re.compile(r'\bimport\("([\w./@-]+)"\)')
-#: Of these nothing is needed at first: screens are loaded when they are opened, the map and its shapes when its place is seen.
-_SEEN_LATER = re.compile(r"/screens/|^\./countries\.js$")
+#: Of these nothing is needed at first: screens are loaded when they are opened, the map and its shapes when its place is seen, and
+#: what `later` loads when somebody needs it.
+_SEEN_LATER = re.compile(r"/screens/|^\./(countries|lead|new_filter|now_customers)\.js$")
 _IN_DOCUMENT = re.compile(r'(?:href|src)="/static/([^"]+)"')
 _INPUT = re.compile(r"<input\b(?:\$\{[^}]*\}|=>|[^>])*>")
 #: Other inputs are not typed into, or tell each key to what holds their value.
