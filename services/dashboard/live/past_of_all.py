@@ -44,9 +44,9 @@ _ADDED: Final = sql.SQL("""
     GROUP BY minute
 """)
 
-#: Rows may name a pair in either order.
+#: Rows may name a pair in either order: those of the question's have the value as it is, others have it turned.
 _FIGURE: Final = sql.SQL(
-    "coalesce(document->'values'->%(value)s::text, document->'values'->%(turned)s::text)->{field}::text AS {column}"
+    "document->'values'->(CASE dimension WHEN %(dimension)s THEN %(value)s ELSE %(turned)s END)->{field}::text AS {column}"
 )
 
 

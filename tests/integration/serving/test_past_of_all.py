@@ -41,6 +41,10 @@ BY_DIMENSION: Final = {
     # The processor was given its dimensions in another order.
     ("globex", "country,cdn"): {"DE\x1ffastly": 100, "FR\x1ffastly": 50},
     ("acme", "rejected"): {"invalid": 9},
+    # A combination and the same two turned, each of its own viewers, and a customer who names them in the other order.
+    ("acme", "device,os"): {f"Roku\x1f{UNKNOWN}": 40, f"{UNKNOWN}\x1fRoku": 3},
+    ("globex", "device,os"): {f"{UNKNOWN}\x1fRoku": 700},
+    ("initech", "os,device"): {f"{UNKNOWN}\x1fRoku": 2_000},
 }
 
 
@@ -203,6 +207,23 @@ def test_of_one_value_the_figures_are_those_among_all_values(dsn: str, customer:
     a00 = ask(dsn, EVERYTHING, step_ms, customer, dimension="video_title", value="a00")
     assert by_value(a00)["a00"][-1] == 100 + MINUTES - 1 + (STEPS - 1 if step_ms == BUCKET_MS else (STEPS - 1) / 2)
     assert ask(dsn, EVERYTHING, step_ms, customer, dimension="cdn", value="nobody").values == []
+
+
+@pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS])
+@pytest.mark.parametrize(
+    ("dimension", "value", "started"),
+    [
+        ("device,os", f"Roku\x1f{UNKNOWN}", 2_040),
+        ("os,device", f"{UNKNOWN}\x1fRoku", 2_040),
+        ("device,os", f"{UNKNOWN}\x1fRoku", 703),
+    ],
+)
+def test_a_combination_is_not_the_one_with_its_values_turned(
+    dsn: str, dimension: str, value: str, started: int, step_ms: int
+) -> None:
+    found = by_value(ask(dsn, EVERYTHING, step_ms, dimension=dimension, value=value), "views_started")
+    assert list(found) == [value]
+    assert sum(found[value][: len(found[value]) // MINUTES]) == started
 
 
 @pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS])
