@@ -17,8 +17,21 @@ from services.dashboard.live.past import AskedPast, PastPicture, Wrong, assemble
 from services.dashboard.live.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
 from services.rim.database import pool
+from services.rim.process.crash_points import CrashPoints
+from services.serving.live.database import LiveDatabase, LiveMove
+from services.serving.live.minutes import Minutes
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
-from shared.schemas.live_minute import MINUTE_MS, STEPS, WHOLE, LiveSteps, minute_of
+from shared.schemas.live_minute import (
+    GATHERED,
+    GATHERED_DIMENSIONS,
+    MINUTE_MS,
+    REJECTED,
+    STEPS,
+    WHOLE,
+    LiveSteps,
+    minute_of,
+)
+from shared.schemas.received import COLLECTOR, RELEASE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -30,6 +43,7 @@ VIEWERS: Final = {"acme": [4, 6, 8], "globex": [10, 20], "initech": [100, 100, 1
 
 #: When there are viewers by dimension, and how many of a value at the first step; each step and minute has one more.
 LATER: Final = FIRST + 1_000
+ALL_DIMENSIONS: Final = ("cdn", "video_title", "country,cdn", REJECTED, COLLECTOR, RELEASE)
 BY_DIMENSION: Final = {
     ("acme", "cdn"): {"fastly": 30, "akamai": 20, UNKNOWN: 5, OTHER: 7},
     ("globex", "cdn"): {"akamai": 300, 'a"b': 1, OTHER: 70},
@@ -263,6 +277,61 @@ def test_customers_without_room_are_among_the_others_of_whom_sees_everything(dsn
     assert OTHER not in by_value(
         ask(dsn, CustomerScope(all_but=frozenset({"x"})), MINUTE_MS, first=FIRST, dimension="cdn")
     )
+
+
+def _landed_with_room_for_one(postgres: Postgres) -> str:
+    """A minute in which acme has room and two others have not, with figures of every kind of dimension."""
+    made = postgres.create_database(f"past_{uuid4().hex}")
+    with closing(Serving(made, away_seconds_max=20, stop=Event())) as serving:
+        serving.open()
+    minutes: Minutes = {}
+    for viewers, customer in ((900, "acme"), (40, "globex"), (2, "initech")):
+        received = {"received": [viewers] * STEPS, "rejected": [viewers // 2] * STEPS}
+        whole = watched(viewers) | received | {"beacons": [viewers] * STEPS}
+        minutes[customer, WHOLE, FIRST] = LiveSteps(heard=[1] * STEPS, values={"": whole})
+        for dimension in ALL_DIMENSIONS:
+            value = "DE\x1ffastly" if "," in dimension else "one"
+            figures = {REJECTED: {"count": [viewers // 2] * STEPS}}.get(dimension)
+            figures = figures or (received if dimension in (COLLECTOR, RELEASE) else watched(viewers))
+            minutes[customer, dimension, FIRST] = LiveSteps(values={value: figures})
+    # Input of nobody is rejected too, and counts for no customer.
+    minutes[GATHERED, REJECTED, FIRST] = LiveSteps(values={"key": {"count": [3] * STEPS}})
+    with closing(LiveDatabase(made, 1, CrashPoints())) as database:
+        database.begin({("topic", 0): 0})
+        database.land(minutes, {("topic", 0): LiveMove(0, 1, FIRST * MINUTE_MS)})
+    return made
+
+
+def test_by_any_dimension_each_customer_without_room_counts_once(postgres: Postgres) -> None:
+    made = _landed_with_room_for_one(postgres)
+    with psycopg.connect(made) as connection:
+        kept = connection.execute("SELECT dimension FROM serving.live_minutes WHERE customer_id = %s", (GATHERED,))
+        assert sorted(row[0] for row in kept) == sorted(GATHERED_DIMENSIONS)
+    fields = "beacons,count,received,rejected,viewers_now,views_started"
+    of_intake = {
+        "one": {"received": 900 * STEPS, "rejected": 450 * STEPS},
+        OTHER: {"received": 42 * STEPS, "rejected": 21 * STEPS},
+    }
+    expected = {
+        REJECTED: {"one": {"count": 471 * STEPS}, "key": {"count": 3 * STEPS}},
+        COLLECTOR: of_intake,
+        RELEASE: of_intake,
+    }
+    of_viewers = {"viewers_now": 900 + 5.5, "views_started": 900}, {"viewers_now": 42 + 11, "views_started": 42}
+    for dimension in ALL_DIMENSIONS:
+        asked = AskedPast(
+            customer="*",
+            from_ms=FIRST * MINUTE_MS,
+            until_ms=(FIRST + 1) * MINUTE_MS,
+            dimension=dimension,
+            fields=fields,
+        )
+        found = {
+            one.value: {field: numbers[0] for field, numbers in one.series.items() if numbers[0]}
+            for one in answered(made, asked, EVERYTHING).values
+        }
+        named = "DE\x1ffastly" if "," in dimension else "one"
+        assert found == expected.get(dimension, dict(zip((named, OTHER), of_viewers, strict=True))), dimension
 
 
 def test_more_values_than_may_be_added_up_are_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
