@@ -9,13 +9,13 @@ from services.dashboard.live.past import APART, AskedPast, fields_of, orders_of,
 from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUES_MAX
 from shared.schemas.live_minute import GATHERED, GATHERED_DIMENSIONS, STEPS, VIEWERS_MAX
 
-#: Each customer has about as many values in a minute as in the newest one.
+#: Minutes differ in how many values they have, so all are counted; the limit ends it where there are too many.
 _COUNTED: Final = sql.SQL("""
-    SELECT coalesce(sum(count), 0)::bigint FROM unnest(%(customers)s::text[]) AS own(id), LATERAL (
-        SELECT (SELECT count(*) FROM jsonb_object_keys(document->'values')) AS count FROM serving.{table}
-        WHERE customer_id = id AND dimension = ANY(%(orders)s) AND minute >= %(first)s AND minute < %(end)s
-        ORDER BY minute DESC LIMIT 1
-    ) AS newest
+    SELECT count(*) FROM (
+        SELECT FROM serving.{table}, LATERAL jsonb_object_keys(document->'values')
+        WHERE customer_id = ANY(%(customers)s) AND dimension = ANY(%(orders)s) AND minute >= %(first)s AND minute < %(end)s
+        LIMIT %(most)s + 1
+    ) AS one
 """)
 #: Customers without room have no figures by most dimensions: those of their whole are among all others.
 _ADDED: Final = sql.SQL("""
@@ -45,11 +45,13 @@ _VALUE: Final = sql.SQL("""
 """)
 
 
-async def count_values(cursor: AsyncCursor[Any], table: sql.Identifier, dimension: str, values: dict[str, Any]) -> int:
-    """About how many values all customers have in a minute."""
-    await cursor.execute(_COUNTED.format(table=table), values | {"orders": orders_of(dimension)})
+async def has_more_values(
+    cursor: AsyncCursor[Any], table: sql.Identifier, dimension: str, values: dict[str, Any], most: int
+) -> bool:
+    """Whether the minutes of all customers have more than `most` values; one counts in each minute that has it."""
+    await cursor.execute(_COUNTED.format(table=table), values | {"orders": orders_of(dimension), "most": most})
     (count,) = await cursor.fetchone() or (0,)
-    return int(count)
+    return bool(count > most)
 
 
 async def added_by_value(

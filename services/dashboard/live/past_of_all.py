@@ -7,7 +7,7 @@ from psycopg import AsyncCursor, sql
 from psycopg.rows import tuple_row
 
 from services.accounts.core.customer_scope import CustomerScope
-from services.dashboard.live.adding_values import added_by_value, count_values
+from services.dashboard.live.adding_values import added_by_value, has_more_values
 from services.dashboard.live.past import AskedPast, Row, Wrong, minutes_of, orders_of, turned
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import GATHERED, STEPS, VIEWERS_MAX, WHOLE
@@ -80,9 +80,9 @@ async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope:
         if asked.value:
             rows += await _of_value(cursor, table, asked, values)
         elif asked.dimension != WHOLE:
-            values_total = await count_values(cursor, table, asked.dimension, values)
-            numbers = len(customers) * _A_MINUTE + values_total * _numbers_of_value(asked)
-            if numbers * (end - first) > NUMBERS_MAX:
+            numbers_left = NUMBERS_MAX - len(customers) * (end - first) * _A_MINUTE
+            values_max = numbers_left // _numbers_of_value(asked)
+            if await has_more_values(cursor, table, asked.dimension, values, values_max):
                 raise Wrong(
                     f"the {len(customers)} customers with figures in these {end - first} minutes have too many values:"
                     " ask for a shorter time, for one value, or for one customer"

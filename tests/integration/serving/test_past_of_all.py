@@ -1,7 +1,11 @@
 """The live picture of earlier of several customers together, on a real Postgres: the sum of those that may be seen."""
 
 import asyncio
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from threading import Event
 from typing import Any, Final
 from uuid import uuid4
@@ -11,6 +15,7 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
+from deploy.local.process import wait_until
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live import past_of_all
 from services.dashboard.live.past import AskedPast, PastPicture, Wrong, assembled, checked
@@ -93,10 +98,14 @@ def dsn(postgres: Postgres) -> str:
         for (customer, dimension), values in BY_DIMENSION.items():
             for at in range(MINUTES):
                 for of, figures in ((WHOLE, {"": sum(values.values())}), (dimension, values)):
-                    found = {value: watched(viewers + at) for value, viewers in figures.items()}
+                    found = {value: figures_by(of, viewers + at) for value, viewers in figures.items()}
                     heard = [1] * STEPS if of == WHOLE else []
                     land(connection, customer, LATER + at, LiveSteps(heard=heard, values=found), of)
     return made
+
+
+def figures_by(dimension: str, amount: int) -> dict[str, list[int]]:
+    return {"count": [amount] * STEPS} if dimension == REJECTED else watched(amount)
 
 
 def watched(viewers: int) -> dict[str, list[int]]:
@@ -104,21 +113,22 @@ def watched(viewers: int) -> dict[str, list[int]]:
 
 
 def ask(dsn: str, scope: CustomerScope, step_ms: int, customer: str = "*", **given: Any) -> PastPicture:
+    seconds_max = given.pop("seconds_max", 30)
     first = given.pop("first", LATER if given else FIRST)
     asked = AskedPast(
         customer=customer,
         from_ms=first * MINUTE_MS,
         until_ms=(first + MINUTES) * MINUTE_MS,
         step_ms=step_ms,
-        fields=FIELDS,
+        fields=given.pop("fields", FIELDS),
         **given,
     )
-    return answered(dsn, asked, scope)
+    return answered(dsn, asked, scope, seconds_max)
 
 
-def answered(dsn: str, asked: AskedPast, scope: CustomerScope) -> PastPicture:
+def answered(dsn: str, asked: AskedPast, scope: CustomerScope, seconds_max: float = 30) -> PastPicture:
     async def answer() -> PastPicture:
-        postgres = pool.Postgres(dsn, service="test", connections_max=1, seconds_max=30)
+        postgres = pool.Postgres(dsn, service="test", connections_max=1, seconds_max=seconds_max)
         await postgres.open()
         try:
             return assembled(asked, checked(asked), await PostgresPast(postgres).rows(asked, scope))
@@ -212,11 +222,11 @@ def test_a_value_of_all_is_the_sum_of_it_of_each(dsn: str, dimension: str, step_
 @pytest.mark.parametrize("customer", ["*", "acme"])
 def test_of_one_value_the_figures_are_those_among_all_values(dsn: str, customer: str, step_ms: int) -> None:
     for (_, dimension), values in BY_DIMENSION.items():
-        of_all = by_value(ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension))
+        field = "count" if dimension == REJECTED else "viewers_now"
+        asked = partial(ask, dsn, EVERYTHING, step_ms, customer, dimension=dimension, fields=field)
+        of_all = by_value(asked(), field)
         for value in (values.keys() & of_all.keys()) - {OTHER}:
-            assert by_value(ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension, value=value)) == {
-                value: of_all[value]
-            }
+            assert by_value(asked(value=value), field) == {value: of_all[value]}
     # One that is not among the largest has figures too; of one that nobody names nothing is known.
     a00 = ask(dsn, EVERYTHING, step_ms, customer, dimension="video_title", value="a00")
     assert by_value(a00)["a00"][-1] == 100 + MINUTES - 1 + (STEPS - 1 if step_ms == BUCKET_MS else (STEPS - 1) / 2)
@@ -341,3 +351,50 @@ def test_more_values_than_may_be_added_up_are_refused(dsn: str, monkeypatch: pyt
     monkeypatch.setattr(past_of_all, "NUMBERS_MAX", 3 * (3 * 5 + 8 * 5) - 1)
     with pytest.raises(Wrong, match="the 3 customers with figures in these 3 minutes have too many values: ask for"):
         ask(dsn, EVERYTHING, MINUTE_MS, dimension="cdn")
+
+
+def test_values_of_every_minute_count_against_the_limit(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Many titles, and in the newest minute one.
+    made = postgres.create_database(f"past_{uuid4().hex}")
+    with closing(Serving(made, away_seconds_max=20, stop=Event())) as serving:
+        serving.open()
+    with psycopg.connect(made) as connection:
+        for at, titles in enumerate((300, 40, 1)):
+            land(connection, "acme", LATER + at, steps(titles))
+            found = {f"t{number}": watched(1) for number in range(titles)}
+            land(connection, "acme", LATER + at, LiveSteps(values=found), "video_title")
+    needed = {MINUTE_MS: 3 * 5 + 341 * 5, BUCKET_MS: 3 * 5 + 341 * 5 * STEPS}
+    for step_ms, numbers in needed.items():
+        monkeypatch.setattr(past_of_all, "NUMBERS_MAX", numbers)
+        assert len(ask(made, EVERYTHING, step_ms, dimension="video_title").values) == SLICE_VALUES_MAX + 1
+        monkeypatch.setattr(past_of_all, "NUMBERS_MAX", numbers - 1)
+        with pytest.raises(Wrong, match="too many values: ask for a shorter time, for one value, or for one customer"):
+            ask(made, EVERYTHING, step_ms, dimension="video_title")
+
+
+@pytest.mark.parametrize("customer", ["*", "acme"])
+def test_a_question_that_takes_too_long_is_not_called_away(dsn: str, customer: str) -> None:
+    with psycopg.connect(dsn) as other:
+        # Postgres answers, and the minutes cannot be read as long as this is held.
+        other.execute("LOCK TABLE serving.live_minutes IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(TimeoutError):
+            ask(dsn, EVERYTHING, MINUTE_MS, customer, seconds_max=2)
+
+
+def test_a_postgres_that_hangs_meanwhile_is_away(dsn: str) -> None:
+    waits = "SELECT pid FROM pg_stat_activity WHERE application_name = 'playhead-test' AND wait_event_type = 'Lock'"
+    with (
+        psycopg.connect(dsn) as other,
+        psycopg.connect(dsn, autocommit=True) as watching,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        other.execute("LOCK TABLE serving.live_minutes IN ACCESS EXCLUSIVE MODE")
+        asked = thread.submit(ask, dsn, EVERYTHING, MINUTE_MS, seconds_max=8)
+        wait_until(lambda: watching.execute(waits).fetchone() is not None, 20, "the question is being read")
+        (backend,) = watching.execute(waits).fetchone() or (0,)
+        os.kill(backend, signal.SIGSTOP)
+        try:
+            with pytest.raises(pool.PostgresAway):
+                asked.result()
+        finally:
+            os.kill(backend, signal.SIGCONT)

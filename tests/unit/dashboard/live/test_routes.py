@@ -125,6 +125,6 @@ async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> 
         for wrong in (f"{pair}x", "&dimension=cdn&value=%00", "&dimension=cdn&value=a%00"):
             assert (await desk.json(f"{of}{wrong}", 400))["type"].endswith("question")
         assert len(desk.past.asked) == asked
-    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503)):
+    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503), (TimeoutError(), 504)):
         desk.past.answer = error
         await desk.json(question, status)
