@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+from urllib.parse import quote
 
 import aiohttp
 from prometheus_client import REGISTRY
 
 from services.dashboard.live.past import Row
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from shared.schemas.live import BUCKET_MS
+from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
 from tests.unit.dashboard.desk import NOW_MS, SECONDS_MAX, STREAMS_MAX, Desk, next_picture
 from tests.unit.dashboard.records import live, slice_of
 
@@ -144,6 +145,16 @@ async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> 
     assert [(one.customer, one.dimension) for one in desk.past.asked] == [("acme", "")]
     assert (await desk.json(f"{question}&dimension=password", 400))["type"].endswith("question")
     assert (await desk.json(f"{question}&step_ms=61000", 400))["detail"].startswith("step_ms is")
-    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503)):
+    # A pair may have two values of the greatest length; no value is longer, and none has what Postgres cannot read.
+    longest = "é" * SLICE_VALUE_CHARS_MAX
+    pair = f"&dimension=cdn,country&value={longest}{quote(PAIR_SEPARATOR)}{longest}"
+    for customer in ("acme", "*"):
+        of = question.replace("acme", customer)
+        await desk.json(f"{of}{pair}")
+        asked = len(desk.past.asked)
+        for wrong in (f"{pair}x", "&dimension=cdn&value=%00", "&dimension=cdn&value=a%00"):
+            assert (await desk.json(f"{of}{wrong}", 400))["type"].endswith("question")
+        assert len(desk.past.asked) == asked
+    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503), (TimeoutError(), 504)):
         desk.past.answer = error
         await desk.json(question, status)
