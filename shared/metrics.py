@@ -290,7 +290,9 @@ FINALIZER_LAG_RECORDS: Final = Metric(
 DASHBOARD_REQUESTS: Final = Metric(
     "playhead_dashboard_requests_total", "counter", "Requests answered.", ("route", "status")
 )
-DASHBOARD_STREAMS: Final = Metric("playhead_dashboard_streams", "gauge", "Pages that listen to live updates.")
+DASHBOARD_STREAMS: Final = Metric(
+    "playhead_dashboard_streams", "gauge", "Streams of live updates that are open: one a browser."
+)
 DASHBOARD_LIVE_AGE_SECONDS: Final = Metric(
     "playhead_dashboard_live_age_seconds", "gauge", "Age of the newest live bucket shown."
 )

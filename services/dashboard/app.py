@@ -5,6 +5,7 @@ Each route names who may use it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.rates import Rates
 from services.accounts.http.requests import BODY_BYTES_MAX
-from services.accounts.http.routes import AccountRoutes
+from services.accounts.http.routes import SESSION, AccountRoutes
 from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
 from services.alerts.http.operations import OPERATIONS as ALERT_OPERATIONS
@@ -42,6 +43,7 @@ from services.dashboard.replay import Replay
 from services.dashboard.views import Views
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.compression import compressing
 from services.rim.http.openapi import Operation
 from services.rim.http.problems import api_problems, problem_response
 from services.rim.telemetry import metrics
@@ -58,9 +60,12 @@ OPERATIONS: Final[list[Operation]] = [
     *partitions.OPERATIONS,
     *replay.OPERATIONS,
 ]
+#: Has the token against forged requests.
+_SECRET: Final = frozenset({SESSION.path})
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
 _AWAY: Final = STATIC / "pages" / "away.html"
+_MISSING: Final = STATIC / "pages" / "missing.html"
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
 _POLICY: Final = "Content-Security-Policy"
@@ -116,7 +121,7 @@ def make_app(
     `limits` has the customers' limits, `past` the live picture of earlier; `forwarding` passes questions on. Raises `AccessUnnamed`
     if a route does not say who may use it.
     """
-    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[api_problems])
+    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[compressing(besides=_SECRET), api_problems])
     app.on_response_prepare.append(_finish)
     routing = Routing(app)
     guard = Guard(
@@ -124,7 +129,8 @@ def make_app(
         door.identities,
         hosts=door.hosts,
         cookie=door.cookie,
-        away_page=_away_page,
+        away_page=lambda: _document(_AWAY, 503),
+        missing_page=lambda: _document(_MISSING, 404),
         rates=Rates(caller_requests_per_second),
         address=door.routes.place.address,
     )
@@ -160,8 +166,9 @@ def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner
     )
 
 
-def _away_page() -> web.Response:
-    return web.Response(body=_AWAY.read_bytes(), content_type="text/html", charset="utf-8", status=503)
+def _document(path: Path, status: int) -> web.Response:
+    """A document that needs nothing but its styles."""
+    return web.Response(body=path.read_bytes(), content_type="text/html", charset="utf-8", status=status)
 
 
 async def _finish(request: web.Request, response: web.StreamResponse) -> None:

@@ -4,7 +4,8 @@ The service that makes the answer identifies the caller: `query` has the same gu
 """
 
 import asyncio
-from typing import Final
+import time
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -31,11 +32,17 @@ _OF_A_CONNECTION: Final = frozenset(
 _FORWARDED: Final = "X-Forwarded-For"
 _CHUNK_BYTES_MAX: Final = 256 * 1024
 _DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
+#: How long a document is given without asking for it again.
+_DOCUMENT_SECONDS: Final = 2.0
 #: It is made at its service's start: what takes longer is away.
 _DOCUMENT_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
-_AWAY: Final = Problem(503, "The part that answers this is away", "query-away")
 #: So many questions are passed on at a time: each holds a connection.
 _CONNECTIONS_MAX: Final = 200
+
+#: Said to people who ask, and to who runs the installation.
+_SHORTER: Final = "Ask for a shorter range or fewer groups."
+_OF_OPERATORS: Final = "The service query does not answer as it should."
+_AWAY: Final = Problem(503, "Figures of finished views do not come at present", "query-away", _OF_OPERATORS)
 
 
 class Forwarding:
@@ -45,8 +52,10 @@ class Forwarding:
         self._url = url.rstrip("/")
         self._wait_seconds_max = wait_seconds_max
         self._session: aiohttp.ClientSession | None = None
-        #: The document of the other service as it was given last.
-        self._theirs: dict[str, object] | None = None
+        #: The document of both services as it was made last, and until when it is not asked for again.
+        self._whole: bytes | None = None
+        self._described_until = 0.0
+        self._describing = asyncio.Lock()
         #: What is served here.
         self._own: list[AbstractResource] = []
 
@@ -59,12 +68,13 @@ class Forwarding:
             if not self._url:
                 return web.Response(body=msgspec.json.encode(own), content_type="application/json")
             # What it said before is true until it is replaced. Half a document would say that the other half is not there.
-            self._theirs = await self._described() or self._theirs
-            if self._theirs is None:
+            async with self._describing:
+                if time.monotonic() >= self._described_until:
+                    self._whole = await self._merged(own) or self._whole
+                    self._described_until = time.monotonic() + _DOCUMENT_SECONDS
+            if self._whole is None:
                 return problem_response(_AWAY)
-            # The service's own title and words come first.
-            whole = merged(passed_on(self._theirs), own)
-            return web.Response(body=msgspec.json.encode(whole), content_type="application/json")
+            return web.Response(body=self._whole, content_type="application/json")
 
         routing.get("/v1/openapi.json", describe, PUBLIC, name="openapi")
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -113,18 +123,30 @@ class Forwarding:
                 return await _copied(request, answer)
         except TimeoutError:
             log.warning("query_away", kind="deadline")
-            return problem_response(Problem(504, "The answer takes too long", "query-slow"))
+            return problem_response(Problem(504, "The answer takes too long", "query-slow", _SHORTER))
         except aiohttp.ClientConnectionError as error:
             log.warning("query_away", kind=type(error).__name__)
             return problem_response(_AWAY)
         except aiohttp.ClientError as error:
             log.error("query_answers_badly", kind=type(error).__name__)
             return problem_response(
-                Problem(502, "The part that answers this gives no answer that is one", "query-broken")
+                Problem(502, "Figures of finished views cannot be read", "query-broken", _OF_OPERATORS)
             )
 
     async def _methods_here(self, request: web.Request) -> set[str]:
         return {method for resource in self._own for method in (await resource.resolve(request))[1]}
+
+    async def _merged(self, own: dict[str, Any]) -> bytes | None:
+        """The document of both services; None while the other one gives none."""
+        found = await self._described()
+        if found is None:
+            return None
+        try:
+            # The service's own title and words come first.
+            return msgspec.json.encode(merged(passed_on(found), own))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            log.error("query_answers_badly", kind=type(error).__name__, why="no OpenAPI document of ours")
+            return None
 
     async def _described(self) -> dict[str, object] | None:
         """The document of the other service; None while it is away."""

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -13,8 +13,9 @@ import structlog
 from services.query.answering import Answering, TooManyRows, Unsettled
 from services.query.core.customers import Admit
 from services.query.core.problems import Wrong
-from services.query.core.resources import exports, search
-from services.query.core.resources.exports import EXPORTS_MAX, Job, NewExport
+from services.query.core.resources import export_tables, exports, search
+from services.query.core.resources.exports import EXPORTS_MAX, Job, NewExport, Wanted
+from services.query.listing import Lists
 from services.query.rim.engine import TooLarge
 from services.query.rim.export_files import ExportFiles
 from services.query.rim.export_writing import TooManyRowsToExport, write_batches, write_rows
@@ -77,10 +78,8 @@ class Exporting:
     async def add(self, new: NewExport, *, organisation_id: str, actor: str, admit: Admit) -> Job:
         """A new job. Raises `Wrong`, what `admit` raises, `TooManyExports` or `NoRoomForExports`."""
         now_ms = self._now_ms()
-        asked = exports.wanted(
-            new.of, new.parameters, admit, now_ms, days_max=self._days_max, rows_max=self._rows_max
-        ).question
-        whose, within = asked.customers, asked.range
+        asked = exports.wanted(new.of, new.parameters, admit, now_ms, days_max=self._days_max, rows_max=self._rows_max)
+        whose, within = asked.question.customers, asked.range
         job = Job(
             id=secrets.token_hex(16),
             organisation_id=organisation_id,
@@ -166,15 +165,27 @@ class Exporting:
             days_max=self._days_max,
             rows_max=self._rows_max,
         )
-        path = self._files.part(job)
+        path, zone = self._files.part(job), job.parameters.get("tz", "UTC")
         if wanted.search is not None:
             statement = search.statement(wanted.search)
             take = partial(
-                write_batches, columns=wanted.search.columns, path=path, kind=job.format, rows_max=self._rows_max
+                write_batches,
+                columns=wanted.search.columns,
+                path=path,
+                kind=job.format,
+                rows_max=self._rows_max,
+                zone=zone,
             )
             return await self._answering.pour(wanted.question, statement, take)
-        columns, rows = exports.table_of(await self._answering.answer(wanted.question))
-        return await asyncio.to_thread(write_rows, columns, rows, path, job.format)
+        columns, rows = await self._table(wanted)
+        return await asyncio.to_thread(write_rows, columns, rows, path, job.format, zone=zone)
+
+    async def _table(self, wanted: Wanted) -> tuple[list[str], list[list[Any]]]:
+        if wanted.errors is not None:
+            return export_tables.table_of_errors(await Lists(self._answering).errors(wanted.errors))
+        if wanted.titles is not None:
+            return export_tables.table_of_titles(await Lists(self._answering).titles(wanted.titles))
+        return export_tables.table_of(await self._answering.answer(wanted.question))
 
     async def _done(self, job: Job, rows: int) -> None:
         part, result = self._files.part(job), self._files.result(job)

@@ -38,7 +38,7 @@ class Loaded:
 
     question: Question
     rows: pa.Table
-    #: Of those the few: `statements.IS_OF_FEW`. None: it is not known which.
+    #: Of those the few (`lots.IS_OF_FEW`), with the same columns. None: none of them says which rows these are.
     of_few: pa.Table | None
     values: Mapping[str, Values]
     #: Other tables that statements read.

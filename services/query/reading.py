@@ -48,7 +48,7 @@ class Views:
 
     @property
     def few(self) -> "Views":
-        """The few of them (`statements.IS_OF_FEW`), where columns in memory have these first; else all: a statement says which."""
+        """The few of them (`lots.IS_OF_FEW`), where columns in memory have these first; else all: a statement says which."""
         return self if self._loaded is None else self._with(self._loaded.few())
 
     async def only(self, places: Asking) -> "Views":

@@ -31,6 +31,8 @@ from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 #: Of one search. It is the only one, and DuckDB has nothing to do meanwhile.
 _THREADS: Final = 2
+#: Where the few say that a range has at most `GOOD_MAX` rows, it may have so many times more.
+_TOLERANCE: Final = 2
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
@@ -132,8 +134,8 @@ class Suspecting:
 
     async def _sample(self, measured: Measured, question: Question, read: Read, whole: Views | None = None) -> Sample:
         """The views of a range that are searched; `whole` has all of them, if they were looked at before."""
-        measures = read_with(measured)
-        asked = statements.rows(question, measures)
+        measures, most = read_with(measured), _TOLERANCE * self._good_max
+        asked = statements.rows(question, measures, most + 1)
         key = (question, asked.sql, asked.parameters, read.snapshot.version, read.hot.identity)
         if key not in self._kept:
             if (sample := await self._sampled(measured, measured.alone(question), read, whole)) is not None:
@@ -141,17 +143,25 @@ class Suspecting:
             # From files: of many rows these are few.
             views = self._answering.views_of_files(question, read)
             rows = await views.table(lambda _: asked)
+            if rows.num_rows > most:
+                # The few say nothing of these: all are counted.
+                sample = await self._sampled(measured, measured.alone(question), read, whole, each=1)
+                assert sample is not None
+                return sample
             self._keep(key, _encoded(rows, len(question.by)))
         self._kept.move_to_end(key)
         return _whole(_of_metric(self._kept[key], len(question.by), measured, measures))
 
-    async def _sampled(self, measured: Measured, question: Question, read: Read, whole: Views | None) -> Sample | None:
-        """A sample; None where there are few rows."""
+    async def _sampled(
+        self, measured: Measured, question: Question, read: Read, whole: Views | None, each: int = FEW_OF
+    ) -> Sample | None:
+        """A sample; None where there are few rows, by one in `each` of them."""
         # The files hold others' views too.
         if sum(file.rows for file in read.files) + read.hot.rows.num_rows <= self._good_max:
             return None
         views = whole or await self._answering.views(question, read)
-        (totals,) = (await views.few.table(partial(statements.totals, question, measured))).to_pylist()
+        counted = views.few if each == FEW_OF else views
+        (totals,) = (await counted.table(partial(statements.totals, question, measured, each))).to_pylist()
         if totals["rows"] <= self._good_max:
             return None
         how = sampling(totals["views"], totals["bad"], bad_max=self._bad_max, good_max=self._good_max)

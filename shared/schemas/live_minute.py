@@ -16,6 +16,9 @@ WHOLE: Final = ""
 #: The dimension of rejected input, by reason, and the field that counts it.
 REJECTED: Final = "rejected"
 COUNT: Final = "count"
+#: What is kept of customers without room, together under `GATHERED`: by every other dimension they have nothing.
+GATHERED: Final = ""
+GATHERED_DIMENSIONS: Final = (WHOLE, REJECTED)
 #: As at the end of each step; all other fields count what happened in it.
 GAUGES: Final = tuple(field for field in Live.__struct_fields__ if field.endswith("_now"))
 FIELDS: Final = tuple(

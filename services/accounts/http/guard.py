@@ -77,7 +77,8 @@ def credential_of(request: web.Request) -> Credential:
 class Guard:
     """The middleware.
 
-    `away_page` is the answer of a page while no caller can be recognised. `address` gives the client address of a request.
+    `away_page` is the answer of a page while no caller can be recognised, `missing_page` that of one which the caller does not
+    have; without it that is a bare 404. `address` gives the client address of a request.
     `rates` are the request rates of known callers.
     """
 
@@ -89,6 +90,7 @@ class Guard:
         hosts: Hosts,
         cookie: Cookie,
         away_page: Callable[[], web.StreamResponse],
+        missing_page: Callable[[], web.StreamResponse] | None = None,
         rates: Rates | None = None,
         address: Callable[[web.Request], str | None] = lambda request: request.remote,
     ) -> None:
@@ -97,6 +99,7 @@ class Guard:
         self._hosts = hosts
         self._cookie = cookie
         self._away_page = away_page
+        self._missing_page = missing_page
         self._address = address
         self._rates = rates or Rates(REQUESTS_PER_SECOND)
         self._turns = Turns()
@@ -136,7 +139,7 @@ class Guard:
             return problem_response(problem, retry_seconds=error.seconds)
         denied = _denied(request, access, credential, principal)
         if denied is not None:
-            return denied
+            return self._missing(denied) if access.is_page else denied
         request[_PRINCIPAL], request[_CREDENTIAL] = principal, credential
         return await handler(request)
 
@@ -155,6 +158,14 @@ class Guard:
         scheme, _, text = header.partition(" ")
         # Basic and any other scheme is refused: a cookie beside it does not count either.
         return parsed_credential(Kind.TOKEN, text.strip()) if scheme.casefold() == "bearer" else None
+
+    def _missing(self, denied: web.StreamResponse) -> web.StreamResponse:
+        """The answer of a page that is not there for the caller; any other refusal as it is."""
+        if denied.status != HTTPStatus.NOT_FOUND:
+            return denied
+        if self._missing_page is None:
+            raise web.HTTPNotFound
+        return self._missing_page()
 
     def _away(self, access: Access, error: Exception) -> web.StreamResponse:
         if access.is_page:
@@ -187,7 +198,7 @@ def _denied(
             return refused(403, "csrf", f"a change needs the header {CSRF_HEADER} of the session, from its own page")
     if access.whose == "installation" and not principal.operates:
         # For everybody else this is not there.
-        return _nothing(access)
+        return refused(404, "unknown", "nothing is here")
     if access.permission is not None and not principal.may(access.permission):
         return refused(403, "permission", f"this needs the permission {access.permission}")
     if access.whose == "team" and not principal.scope.is_whole:
@@ -201,12 +212,6 @@ def _denied(
         if not principal.scope.has(customer_ids[0]):
             return unknown_customer()
     return None
-
-
-def _nothing(access: Access) -> web.StreamResponse:
-    if access.is_page:
-        raise web.HTTPNotFound
-    return refused(404, "unknown", "nothing is here")
 
 
 def _nobody(request: web.Request, access: Access) -> web.StreamResponse:

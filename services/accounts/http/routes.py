@@ -75,6 +75,8 @@ class Session(msgspec.Struct, frozen=True):
     permissions: list[str]
     #: Whether these run the installation.
     operates: bool
+    #: Whether their organisation runs the installation: every customer that no other owns is its own.
+    runs_installation: bool
     #: For the header Playhead-CSRF; a token has none.
     csrf: str | None
 
@@ -208,6 +210,7 @@ class AccountRoutes:
                 role=principal.role,
                 permissions=sorted(principal.permissions),
                 operates=principal.operates,
+                runs_installation=principal.runs_installation,
                 csrf=credential.csrf if credential.kind is Kind.SESSION else None,
             )
         )

@@ -102,9 +102,7 @@ class OpenViewRoutes:
         if wanted.has_more or looked_up < len(wanted.listed):
             following = open_views.cursor_behind(search, wanted.listed[looked_up - 1], wanted.until_ms)
         drawn = OpenViews(now_ms, BACK_SECONDS, wanted.count, found.is_cut, looked_up, rows, following)
-        answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
-        answer.enable_compression()
-        return answer
+        return web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
 
     async def _rows(self, search: Search, listed: Sequence[Candidate]) -> tuple[list[dict[str, Any]], int]:
         """The rows that match, at most those of a page, and how many candidates were looked up until it was full."""

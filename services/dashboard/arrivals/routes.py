@@ -71,9 +71,7 @@ class ArrivalRoutes:
             is_operator=principal_of(request).operates,
             key=asked.key,
         )
-        answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
-        answer.enable_compression()
-        return answer
+        return web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
 
     async def newest(self) -> tuple[int, Newest]:
         """When the newest records were read, and they: shared by all who ask within a second. Raises `ArrivalsAway`."""

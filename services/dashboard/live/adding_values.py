@@ -5,26 +5,26 @@ from typing import Any, Final, LiteralString
 
 from psycopg import AsyncCursor, sql
 
-from services.dashboard.live.past import APART, AskedPast, orders_of, others_of, weight_of
+from services.dashboard.live.past import APART, AskedPast, fields_of, orders_of, others_of, weight_of
 from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUES_MAX
-from shared.schemas.live_minute import STEPS, VIEWERS_MAX
+from shared.schemas.live_minute import GATHERED, GATHERED_DIMENSIONS, STEPS, VIEWERS_MAX
 
-#: Each customer has about as many values in a minute as in the newest one.
+#: Minutes differ in how many values they have, so all are counted; the limit ends it where there are too many.
 _COUNTED: Final = sql.SQL("""
-    SELECT coalesce(sum(count), 0)::bigint FROM unnest(%(customers)s::text[]) AS own(id), LATERAL (
-        SELECT (SELECT count(*) FROM jsonb_object_keys(document->'values')) AS count FROM serving.{table}
-        WHERE customer_id = id AND dimension = ANY(%(orders)s) AND minute >= %(first)s AND minute < %(end)s
-        ORDER BY minute DESC LIMIT 1
-    ) AS newest
+    SELECT count(*) FROM (
+        SELECT FROM serving.{table}, LATERAL jsonb_object_keys(document->'values')
+        WHERE customer_id = ANY(%(customers)s) AND dimension = ANY(%(orders)s) AND minute >= %(first)s AND minute < %(end)s
+        LIMIT %(most)s + 1
+    ) AS one
 """)
-#: Customer '' has the figures of those without room, by no dimension: they are among all others.
+#: Customers without room have no figures by most dimensions: those of their whole are among all others.
 _ADDED: Final = sql.SQL("""
     WITH found AS MATERIALIZED (
         SELECT minute, value, {sums} FROM (
             SELECT minute, {value} AS value, {figures}
             FROM serving.{table}, LATERAL jsonb_each(document->'values') AS one(key, figures)
             WHERE customer_id = ANY(%(customers)s) AND minute >= %(first)s AND minute < %(end)s
-                AND (dimension = ANY(%(orders)s) OR customer_id = '' AND dimension = %(whole)s)
+                AND (dimension = ANY(%(orders)s) OR customer_id = %(gathered)s AND dimension = %(whole)s)
             OFFSET 0
         ) AS each_value
         GROUP BY minute, value
@@ -45,11 +45,13 @@ _VALUE: Final = sql.SQL("""
 """)
 
 
-async def count_values(cursor: AsyncCursor[Any], table: sql.Identifier, dimension: str, values: dict[str, Any]) -> int:
-    """About how many values all customers have in a minute."""
-    await cursor.execute(_COUNTED.format(table=table), values | {"orders": orders_of(dimension)})
+async def has_more_values(
+    cursor: AsyncCursor[Any], table: sql.Identifier, dimension: str, values: dict[str, Any], most: int
+) -> bool:
+    """Whether the minutes of all customers have more than `most` values; one counts in each minute that has it."""
+    await cursor.execute(_COUNTED.format(table=table), values | {"orders": orders_of(dimension), "most": most})
     (count,) = await cursor.fetchone() or (0,)
-    return int(count)
+    return bool(count > most)
 
 
 async def added_by_value(
@@ -64,6 +66,7 @@ async def added_by_value(
         "pair": f"^([^{PAIR_SEPARATOR}]*){PAIR_SEPARATOR}(.+)$",
         "turned": rf"\2{PAIR_SEPARATOR}\1",
         "values_max": SLICE_VALUES_MAX,
+        "gathered": None if asked.dimension in GATHERED_DIMENSIONS else GATHERED,
     }
     await cursor.execute(_statement(asked, table), values | given)
     return await cursor.fetchall()
@@ -72,7 +75,9 @@ async def added_by_value(
 def _statement(asked: AskedPast, table: sql.Identifier) -> sql.Composed:
     is_by_step = asked.step_ms == BUCKET_MS
     weight = weight_of(asked.dimension)
-    fields = sorted({weight, *asked.fields.split(",")} - ({VIEWERS_MAX} if is_by_step else set()))
+    # Those of the whole that no value has are no value's, nor of all others.
+    asked_fields = fields_of(asked.dimension).intersection(asked.fields.split(","))
+    fields = sorted({weight, *asked_fields} - ({VIEWERS_MAX} if is_by_step else set()))
     steps: list[Any] = [sql.SQL("->{}").format(sql.Literal(at)) for at in range(STEPS)] if is_by_step else [sql.SQL("")]
     columns = {field: [sql.Identifier(f"{field}_{at}") for at in range(len(steps))] for field in fields}
     every = [column for one in columns.values() for column in one]

@@ -8,7 +8,7 @@ import msgspec
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live.history import ALL, CARRY_MS, COUNTS, SLICES_MS, Has, LiveHistory
-from services.dashboard.live.picture import LivePicture, Partitions, State, ranked, totals
+from services.dashboard.live.picture import VIEWERS, LivePicture, Order, Partitions, State, ranked, totals
 from services.dashboard.live.slices import (
     CUSTOMERS_MAX,
     SPAN_BUCKETS,
@@ -43,8 +43,8 @@ class LiveBoard:
         self._changed = asyncio.Event()
         self._drawn_version = -1
         self._version = 0
-        #: The newest pictures, as far as they were requested: by scope, customer and slice.
-        self._pictures: dict[tuple[CustomerScope, str, str], bytes] = {}
+        #: The newest pictures, as far as they were requested: by scope, customer, slice and order.
+        self._pictures: dict[tuple[CustomerScope, str, str, Order], bytes] = {}
         self._wholes: dict[CustomerScope, dict[str, Any]] = {}
         self._drawn_ms = 0
         #: What slices are made of, with pairs or without: by customer and scope.
@@ -66,9 +66,11 @@ class LiveBoard:
         for record in records:
             self._history.take_record(record, now_ms)
 
-    def picture(self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "") -> bytes:
-        """The newest picture of a customer of this scope, or of `*`: all of them; of one slice, if it is named. JSON."""
-        look = (scope, customer_id, slice_name)
+    def picture(
+        self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "", order: Order = VIEWERS
+    ) -> bytes:
+        """The newest picture of a customer of this scope, or of `*`: all, in `order`; of one slice, if it is named. JSON."""
+        look = (scope, customer_id, slice_name, order)
         known = self._pictures.get(look)
         if known is None:
             known = msgspec.json.encode(self._draw_one(*look))
@@ -76,7 +78,7 @@ class LiveBoard:
                 self._pictures[look] = known
         return known
 
-    def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str) -> LivePicture:
+    def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str, order: Order) -> LivePicture:
         has = _has(scope)
         whole = self._wholes.get(scope)
         if whole is None:
@@ -86,7 +88,12 @@ class LiveBoard:
         is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
         series, from_ms = one["series"], whole["from_ms"]
         now, sums, unnamed = one["now"], one["totals"], 0
-        if slice_name:
+        customers_total = len(customers) - 1 + whole["customers_omitted"]
+        state = self._state()
+        if state == "live" and customers_total == 0 and not scope.is_everything:
+            # Others are counted, and none of the customers of this scope: zeros would look as if they were.
+            state, now, sums, series, from_ms = "waiting", None, {}, {}, None
+        elif slice_name:
             buckets = [] if is_too_much else self._history.recent(customer_id, SLICES_MS // BUCKET_MS, has)
             series = series_of(buckets, names_of(slice_name), CARRY_MS)
             now = {name: values[-1] or 0 for name, values in series.items()} if buckets and buckets[-1] else None
@@ -94,7 +101,7 @@ class LiveBoard:
             unnamed = others_now(buckets, names_of(slice_name), CARRY_MS)
             from_ms = whole["shown_until_ms"] - len(buckets) * BUCKET_MS if buckets else None
         return LivePicture(
-            state=self._state(),
+            state=state,
             now_ms=self._drawn_ms,
             bucket_ms=whole["bucket_ms"],
             shown_until_ms=whole["shown_until_ms"],
@@ -106,8 +113,9 @@ class LiveBoard:
             totals=sums,
             others_now=unnamed,
             series=series,
-            customers=ranked(customers) if customer_id == ALL else [],
-            customers_total=len(customers) - 1 + whole["customers_omitted"],
+            customers=ranked(customers, order) if customer_id == ALL else [],
+            customers_total=customers_total,
+            customers_held=len(customers) - 1,
             slices=None if is_too_much else self._slices_of(customer_id, scope, first_of(slice_name)),
             slices_of=first_of(slice_name),
             slices_ms=SPAN_MS,

@@ -7,7 +7,16 @@ import msgspec
 
 from shared.http.patterns import whole
 from shared.schemas import received
-from shared.schemas.live import BUCKET_MS, DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
+from shared.schemas.live import (
+    BUCKET_MS,
+    DIMENSIONS,
+    OTHER,
+    PAIR_SEPARATOR,
+    SLICE_VALUE_CHARS_MAX,
+    SLICE_VALUES_MAX,
+    UNKNOWN,
+    LiveSlice,
+)
 from shared.schemas.live_minute import (
     COUNT,
     FIELDS,
@@ -29,6 +38,8 @@ _DIMENSION: Final = "|".join(DIMENSIONS)
 #: Of these, views that are watched say nothing.
 _OF_INTAKE: Final = (REJECTED, *received.DIMENSIONS)
 _PATTERN: Final = whole(rf"(({_DIMENSION})(,({_DIMENSION}))?|{'|'.join(_OF_INTAKE)})?")
+#: Postgres has no text with a zero character.
+_VALUE_PATTERN: Final = whole(r"[^\x00]*")
 _NAMES: Final = (*FIELDS, *RECEIVED_FIELDS, VIEWERS_MAX, COUNT)
 #: By which values are ranked: the first that figures have.
 _WEIGHTS: Final = ("viewers_now", COUNT, "received")
@@ -56,7 +67,9 @@ class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     value: Annotated[
         str,
         msgspec.Meta(
-            description="only this value of the dimension, of which any that figures name may be asked; empty: the largest"
+            pattern=_VALUE_PATTERN,
+            max_length=2 * SLICE_VALUE_CHARS_MAX + len(PAIR_SEPARATOR),
+            description="only this value of the dimension, of which any that figures name may be asked; empty: the largest",
         ),
     ] = ""
     step_ms: Annotated[
@@ -139,6 +152,13 @@ def weight_of(dimension: str) -> str:
     """The field by which the values of a dimension are ranked."""
     viewers, count, received = _WEIGHTS
     return {REJECTED: count}.get(dimension, received if dimension in _OF_INTAKE else viewers)
+
+
+def fields_of(dimension: str) -> frozenset[str]:
+    """The fields that the values of a dimension have; of every other they have nothing."""
+    if dimension == REJECTED:
+        return frozenset((COUNT,))
+    return frozenset(RECEIVED_FIELDS if dimension in _OF_INTAKE else (*LiveSlice.__struct_fields__, VIEWERS_MAX))
 
 
 def others_of(dimension: str) -> str:

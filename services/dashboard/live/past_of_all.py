@@ -7,10 +7,10 @@ from psycopg import AsyncCursor, sql
 from psycopg.rows import tuple_row
 
 from services.accounts.core.customer_scope import CustomerScope
-from services.dashboard.live.adding_values import added_by_value, count_values
+from services.dashboard.live.adding_values import added_by_value, has_more_values
 from services.dashboard.live.past import AskedPast, Row, Wrong, minutes_of, orders_of, turned
 from shared.schemas.live import BUCKET_MS
-from shared.schemas.live_minute import STEPS, VIEWERS_MAX, WHOLE
+from shared.schemas.live_minute import GATHERED, STEPS, VIEWERS_MAX, WHOLE
 
 #: Numbers that Postgres adds up for one answer: it takes about two seconds. To read a minute of a customer costs as much as five.
 NUMBERS_MAX: Final = 1_500_000
@@ -22,7 +22,7 @@ _KNOWN: Final = sql.SQL("""
         UNION ALL
         SELECT (SELECT min(customer_id) FROM serving.{table} WHERE customer_id > known.id) FROM known WHERE known.id IS NOT NULL
     )
-    SELECT id FROM known WHERE id IS NOT NULL AND id <> ALL(%(hidden)s) AND (id <> '' OR %(is_everything)s) AND
+    SELECT id FROM known WHERE id IS NOT NULL AND id <> ALL(%(hidden)s) AND (id <> %(gathered)s OR %(is_everything)s) AND
 """)
 _OWN: Final = sql.SQL("SELECT id FROM unnest(%(own)s::text[]) AS own(id) WHERE")
 _WITH_FIGURES: Final = sql.SQL("""
@@ -44,9 +44,9 @@ _ADDED: Final = sql.SQL("""
     GROUP BY minute
 """)
 
-#: Rows may name a pair in either order.
+#: Rows may name a pair in either order: those of the question's have the value as it is, others have it turned.
 _FIGURE: Final = sql.SQL(
-    "coalesce(document->'values'->%(value)s::text, document->'values'->%(turned)s::text)->{field}::text AS {column}"
+    "document->'values'->(CASE dimension WHEN %(dimension)s THEN %(value)s ELSE %(turned)s END)->{field}::text AS {column}"
 )
 
 
@@ -59,7 +59,8 @@ async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope:
     values: dict[str, Any] = {
         "own": sorted(scope.own),
         "hidden": sorted(scope.all_but or ()),
-        # Figures of customer '' are of several customers together, which no scope names.
+        # They are of several customers together, which no scope names.
+        "gathered": GATHERED,
         "is_everything": scope.is_everything,
         "whole": WHOLE,
         "dimensions": list({WHOLE, *orders_of(asked.dimension)}),
@@ -79,9 +80,9 @@ async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope:
         if asked.value:
             rows += await _of_value(cursor, table, asked, values)
         elif asked.dimension != WHOLE:
-            values_total = await count_values(cursor, table, asked.dimension, values)
-            numbers = len(customers) * _A_MINUTE + values_total * _numbers_of_value(asked)
-            if numbers * (end - first) > NUMBERS_MAX:
+            numbers_left = NUMBERS_MAX - len(customers) * (end - first) * _A_MINUTE
+            values_max = numbers_left // _numbers_of_value(asked)
+            if await has_more_values(cursor, table, asked.dimension, values, values_max):
                 raise Wrong(
                     f"the {len(customers)} customers with figures in these {end - first} minutes have too many values:"
                     " ask for a shorter time, for one value, or for one customer"

@@ -1,5 +1,6 @@
 """`/v1/live/history`: the live picture of earlier, from Postgres."""
 
+import asyncio
 from functools import partial
 from typing import Final, Protocol
 
@@ -27,10 +28,16 @@ OPERATIONS: Final = [
         "The live figures of earlier, by any live dimension or pair",
         PastPicture,
         AskedPast,
-        statuses=(400, *GUARDED),
+        statuses=(400, *GUARDED, 504),
         tag="live",
     )
 ]
+#: Of the seconds of a question, those after which its statement is cancelled: the rest is for Postgres to say so, which it would
+#: not if it were away.
+_SHARE: Final = 0.8
+_TOO_SLOW: Final = Problem(
+    504, "The question took too long", "too-slow", "Ask for a shorter time, for one value, or for one customer."
+)
 _READ: Final = """
     SELECT dimension, minute, document::text FROM serving.{table}
     WHERE customer_id = %s AND dimension = ANY(%s) AND minute >= %s AND minute < %s
@@ -43,7 +50,8 @@ class Past(Protocol):
     async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
         """The rows that an answer needs, of all customers those of the scope.
 
-        Raises `PostgresAway`, `NotPublished` or `QueryRefused`, and `Wrong` where so much may not be read.
+        Raises `PostgresAway`, `NotPublished` or `QueryRefused`, `Wrong` where so much may not be read, and `TimeoutError` where
+        Postgres answers and needs too long.
         """
         ...
 
@@ -56,9 +64,18 @@ class PostgresPast:
 
     async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
         """See `Past`."""
-        if asked.customer == ALL:
-            return await self._postgres.ask(partial(read_all, asked=asked, scope=scope))
-        return await self._postgres.ask(partial(_read, asked=asked))
+        read = partial(read_all, asked=asked, scope=scope) if asked.customer == ALL else partial(_read, asked=asked)
+
+        async def in_time(connection: psycopg.AsyncConnection) -> list[Row]:
+            try:
+                async with asyncio.timeout(_SHARE * self._postgres.seconds_max):
+                    return await read(connection)
+            except TimeoutError as error:
+                if connection.closed:
+                    raise PostgresAway("deadline") from error
+                raise
+
+        return await self._postgres.ask(in_time)
 
 
 class PastRoutes:
@@ -79,15 +96,15 @@ class PastRoutes:
             rows = await self._past.rows(asked, principal_of(request).scope)
         except (msgspec.ValidationError, Wrong) as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
+        except TimeoutError:
+            return problem_response(_TOO_SLOW)
         except PostgresAway:
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:
             return problem_response(Problem(503, "Nothing has been landed yet", "unpublished"))
         except QueryRefused:
             return problem_response(Problem(503, "Postgres refuses the query", "refused"))
-        answer = web.Response(body=msgspec.json.encode(assembled(asked, fields, rows)), content_type="application/json")
-        answer.enable_compression()
-        return answer
+        return web.Response(body=msgspec.json.encode(assembled(asked, fields, rows)), content_type="application/json")
 
 
 async def _read(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:

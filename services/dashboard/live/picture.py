@@ -7,11 +7,36 @@ import msgspec
 
 from services.dashboard.live.history import ALL
 
-#: live: there is a picture. waiting: the broker answers, and nothing has been counted. away: the broker does not answer.
+#: live: there is a picture. waiting: the broker answers, and of none of the caller's customers anything has been counted.
+#: away: the broker does not answer.
 State = Literal["live", "waiting", "away"]
 #: Customers that are listed, those with the most viewers.
 LISTED_MAX: Final = 50
 Figures = dict[str, int]
+
+
+#: By what the customers of a picture are ordered: what it is of, and of how many (None: it is a number of those itself). A share is
+#: ordered as a share: a small customer that fails is before a large one with as many failures.
+_ORDERS: Final[Mapping[str, tuple[str, str | None]]] = {
+    "viewers": ("viewers_now", None),
+    "rebuffering": ("rebuffering_now", "viewers_now"),
+    "bitrate": ("bitrate_bps_now", "bitrate_viewers_now"),
+    "starts": ("views_started", None),
+    "failures": ("failures", "views_started"),
+    "exits": ("exits_before_start", "views_finished"),
+}
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """Which customers a picture lists first."""
+
+    by: str = "viewers"
+    is_ascending: bool = False
+    #: Of a share: customers with fewer viewers, or views, that it is of are not listed.
+    n_min: int = 0
+
+
+VIEWERS: Final = Order()
 
 
 class AskedLive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -26,6 +51,24 @@ class AskedLive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " and two values with U+001F between them",
         ),
     ] = ""
+    customers_by: Annotated[
+        Literal["viewers", "rebuffering", "bitrate", "starts", "failures", "exits"],
+        msgspec.Meta(
+            description="of which figure the customers that are listed have most; failures and exits by their share"
+        ),
+    ] = "viewers"
+    customers_order: Literal["descending", "ascending"] = "descending"
+    customers_min: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0, description="of how many viewers or views a customer's share is at least, to be listed by it"
+        ),
+    ] = 0
+
+    @property
+    def order(self) -> Order:
+        """What the last three say."""
+        return Order(by=self.customers_by, is_ascending=self.customers_order == "ascending", n_min=self.customers_min)
 
 
 class Behind(msgspec.Struct, frozen=True):
@@ -69,9 +112,11 @@ class LivePicture(msgspec.Struct, frozen=True):
     #: Viewers who may belong to `slice` beside those counted: values with fewer viewers than many others have no names.
     others_now: int
     series: dict[str, list[int | None]]
-    #: Where all customers are shown: those with the most viewers, and how many there are.
+    #: Where all customers are shown: the first ones in the order that was asked for, and how many there are.
     customers: list[LiveCustomer]
     customers_total: int
+    #: How many of these, those with the most viewers, are counted apart: an order by another figure is among them.
+    customers_held: int
     #: By dimension its values with the most viewers; counts are of the last `slices_ms`. Null for too many customers.
     slices: dict[str, list[dict[str, int | str]]] | None
     #: The slice within which `slices` are, except for those of its own dimension; empty: of all views.
@@ -79,14 +124,24 @@ class LivePicture(msgspec.Struct, frozen=True):
     slices_ms: int
 
 
-def ranked(customers: Mapping[str, Any]) -> list[LiveCustomer]:
-    """The customers of a picture with the most viewers."""
+def ranked(customers: Mapping[str, Any], order: Order) -> list[LiveCustomer]:
+    """The first customers of a picture in an order; of equal ones those with more viewers. One without the figure comes last."""
     listed = [
         LiveCustomer(name, one["now"], one["totals"])
         for name, one in customers.items()
         if name != ALL and any(value is not None for value in one["series"]["viewers_now"])
     ]
-    listed.sort(key=lambda one: (-(one.now or {}).get("viewers_now", 0), one.customer))
+    above, below = _ORDERS[order.by]
+
+    def place(one: LiveCustomer) -> tuple[bool, float, int, str]:
+        figures = one.totals | (one.now or {})
+        of = figures.get(below, 0) if below else 1
+        value = figures.get(above, 0) / of if of else 0.0
+        return not of, value if order.is_ascending else -value, -figures.get("viewers_now", 0), one.customer
+
+    if below:
+        listed = [one for one in listed if (one.totals | (one.now or {})).get(below, 0) >= order.n_min]
+    listed.sort(key=place)
     return listed[:LISTED_MAX]
 
 

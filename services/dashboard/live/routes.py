@@ -71,11 +71,8 @@ class LiveRoutes:
         scope = principal_of(request).scope
         if not _may_see(asked, scope):
             return unknown_customer()
-        answer = web.Response(
-            body=self._board.picture(scope, asked.customer, asked.slice), content_type="application/json"
-        )
-        answer.enable_compression()
-        return answer
+        picture = self._board.picture(scope, asked.customer, asked.slice, asked.order)
+        return web.Response(body=picture, content_type="application/json")
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """The picture whenever it changes, as server-sent events, until either side goes away.
@@ -130,7 +127,9 @@ class LiveRoutes:
             if scope is None or not _may_see(asked, scope):
                 return
             version = newer
-            await events.write(b"data: " + self._board.picture(scope, asked.customer, asked.slice) + b"\n\n")
+            await events.write(
+                b"data: " + self._board.picture(scope, asked.customer, asked.slice, asked.order) + b"\n\n"
+            )
 
     async def _scope_now(self, request: web.Request) -> CustomerScope | None:
         """What the stream's reader may see by now; None where the session has ended."""

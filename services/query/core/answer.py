@@ -57,13 +57,14 @@ class About(msgspec.Struct, frozen=True):
     has_hot_rows: bool
 
 
-class Point(msgspec.Struct, frozen=True):
-    """A bucket of a series, cut to the range."""
+class Point(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A bucket of a series, cut to the range. `is_partial`: the range has not all of it."""
 
     from_ms: int
     to_ms: int
     n: int
     metrics: dict[str, Figure]
+    is_partial: bool = False
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,7 +95,10 @@ class Overall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Timeseries(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A point for each bucket; with `by`, `groups` has a line for each value."""
+    """A point for each bucket; with `by`, `groups` has a line for each value.
+
+    `compared` has as many points, each in the place of the one that it stands beside.
+    """
 
     about: About
     bucket: str
@@ -219,8 +223,8 @@ def _points(question: Question, rows: Iterable[Row]) -> list[Point]:
     by_key = {int(row["bucket"]): row for row in rows}
     nothing = _nothing(question)
     return [
-        Point(within.from_ms, within.to_ms, _views(row), _figures(question, row))
-        for key, within in zip(question.buckets.keys, question.buckets.ranges(), strict=True)
+        Point(within.from_ms, within.to_ms, _views(row), _figures(question, row), question.buckets.is_partial(number))
+        for number, (key, within) in enumerate(zip(question.buckets.keys, question.buckets.ranges(), strict=True))
         for row in (by_key.get(key, nothing),)
     ]
 

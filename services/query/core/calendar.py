@@ -1,7 +1,7 @@
 """Ranges of time, and the buckets of a series in a time zone. Pure; times are ms since 1970."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
@@ -44,9 +44,26 @@ class Range:
         """Whether it holds whole hours alone."""
         return self.from_ms % HOUR_MS == 0 and self.to_ms % HOUR_MS == 0
 
-    def before(self) -> "Range":
-        """The range of the same length just before."""
-        return Range(2 * self.from_ms - self.to_ms, self.from_ms)
+    def before(self, zone: ZoneInfo) -> "Range":
+        """The range just before: of whole days as many days, else as long."""
+        if (days := self.whole_days(zone)) is None:
+            return Range(2 * self.from_ms - self.to_ms, self.from_ms)
+        first = _local(self.from_ms, zone).date() - timedelta(days=days)
+        return Range(_start_ms(first, zone), self.from_ms)
+
+    def beside(self, from_ms: int, zone: ZoneInfo) -> "Range":
+        """The range from a moment on that this one is held against: from the beginning of a day as many days, else as long."""
+        days, day = self.whole_days(zone), _local(from_ms, zone).date()
+        if days is None or _start_ms(day, zone) != from_ms:
+            return Range(from_ms, from_ms + self.to_ms - self.from_ms)
+        return Range(from_ms, _start_ms(day + timedelta(days=days), zone))
+
+    def whole_days(self, zone: ZoneInfo) -> int | None:
+        """How many days of the zone's calendar it is; None if it is not whole ones."""
+        first, end = (_local(at_ms, zone).date() for at_ms in (self.from_ms, self.to_ms))
+        if (_start_ms(first, zone), _start_ms(end, zone)) != (self.from_ms, self.to_ms):
+            return None
+        return (end - first).days
 
     def with_other(self, other: "Range") -> "Range":
         """The shortest range that has both."""
@@ -69,18 +86,35 @@ class Offset:
 
 @dataclass(frozen=True)
 class Buckets:
-    """The buckets of a range. `keys[i]` is what a statement computes of every view in the bucket from `starts_ms[i]` on."""
+    """The buckets of a range, whole. `keys[i]` is what a statement computes of every view in bucket `i`."""
 
     bucket: Bucket
     range: Range
     starts_ms: tuple[int, ...]
+    ends_ms: tuple[int, ...]
     keys: tuple[int, ...]
     offsets: tuple[Offset, ...]
     zone: ZoneInfo
 
     def of(self, other: Range) -> "Buckets":
-        """The same buckets of another range."""
-        return buckets(other, self.bucket, self.zone)
+        """The buckets of another range that stand beside these, as many, each in its place.
+
+        Beside whole days are as many others: a bucket stands beside the one that the zone's clocks say. Of an hour that comes twice
+        there the first is meant; beside one that comes twice here the only one stands twice. Of any other range a bucket stands
+        beside what is as far from its beginning and as long.
+        """
+        days = self.range.whole_days(self.zone)
+        if days is None or days != other.whole_days(self.zone):
+            return self._moved(other, other.from_ms - self.range.from_ms)
+        back = _local(self.range.from_ms, self.zone).date() - _local(other.from_ms, self.zone).date()
+        if self.bucket in WIDTHS_MS:
+            return self._by_clock(other, back)
+        starts, ends = (
+            tuple(_start_ms(_local(at_ms, self.zone).date() - back, self.zone) for at_ms in of)
+            for of in (self.starts_ms, self.ends_ms)
+        )
+        ahead = tuple(Offset(one.from_ms, one.offset_ms + back.days * DAY_MS) for one in zone_offsets(other, self.zone))
+        return replace(self, range=other, starts_ms=starts, ends_ms=ends, offsets=ahead)
 
     @property
     def is_of_hours(self) -> bool:
@@ -89,26 +123,49 @@ class Buckets:
 
     def ranges(self) -> Iterator[Range]:
         """Each bucket, cut to the range."""
-        ends = (*self.starts_ms[1:], self.range.to_ms)
-        for start, end in zip(self.starts_ms, ends, strict=True):
-            yield Range(max(start, self.range.from_ms), end)
+        for start, end in zip(self.starts_ms, self.ends_ms, strict=True):
+            yield Range(max(start, self.range.from_ms), min(end, self.range.to_ms))
+
+    def is_partial(self, number: int) -> bool:
+        """Whether the range has not all of a bucket."""
+        return self.starts_ms[number] < self.range.from_ms or self.ends_ms[number] > self.range.to_ms
+
+    def _moved(self, other: Range, by_ms: int) -> "Buckets":
+        starts, ends = (tuple(at_ms + by_ms for at_ms in of) for of in (self.starts_ms, self.ends_ms))
+        offsets = tuple(Offset(one.from_ms + by_ms, one.offset_ms - by_ms) for one in self.offsets)
+        return replace(self, range=other, starts_ms=starts, ends_ms=ends, offsets=offsets)
+
+    def _by_clock(self, other: Range, back: timedelta) -> "Buckets":
+        width, ahead_ms = WIDTHS_MS[self.bucket], offset_ms(other.from_ms, self.zone)
+        keys = []
+        for start_ms in self.starts_ms:
+            there = _local(start_ms, self.zone).replace(tzinfo=None) - back
+            at_ms = round(there.replace(tzinfo=self.zone).timestamp()) * 1_000
+            keys.append((at_ms + ahead_ms) // width)
+        starts = tuple(key * width - ahead_ms for key in keys)
+        ends = tuple(start + width for start in starts)
+        offsets = (Offset(other.from_ms, ahead_ms),)
+        return replace(self, range=other, starts_ms=starts, ends_ms=ends, keys=tuple(keys), offsets=offsets)
 
 
 def buckets(within: Range, bucket: Bucket, zone: ZoneInfo) -> Buckets:
     """The buckets that a range touches, in the zone's calendar."""
     if bucket in WIDTHS_MS:
         width = WIDTHS_MS[bucket]
-        offset = _offset_ms(within.from_ms, zone)
+        offset = offset_ms(within.from_ms, zone)
         first, end = (within.from_ms + offset) // width, -(-(within.to_ms + offset) // width)
-        starts = tuple(key * width - offset for key in range(first, end))
-        return Buckets(bucket, within, starts, tuple(range(first, end)), (Offset(within.from_ms, offset),), zone)
+        numbers = tuple(range(first, end))
+        starts = tuple(key * width - offset for key in numbers)
+        ends = tuple(start + width for start in starts)
+        return Buckets(bucket, within, starts, ends, numbers, (Offset(within.from_ms, offset),), zone)
     starts_ms, keys = [], []
     day = _first_day(_local(within.from_ms, zone).date(), bucket)
     while (start_ms := _start_ms(day, zone)) < within.to_ms:
         starts_ms.append(start_ms)
         keys.append(key_of(day, bucket))
         day = _next(day, bucket)
-    return Buckets(bucket, within, tuple(starts_ms), tuple(keys), offsets(within, zone), zone)
+    ends_ms = (*starts_ms[1:], start_ms)
+    return Buckets(bucket, within, tuple(starts_ms), ends_ms, tuple(keys), zone_offsets(within, zone), zone)
 
 
 def count(within: Range, bucket: Bucket) -> int:
@@ -129,13 +186,13 @@ def fitting(within: Range) -> Bucket:
     return next((bucket for most, bucket in limits if length <= most), "day")
 
 
-def offsets(within: Range, zone: ZoneInfo) -> tuple[Offset, ...]:
+def zone_offsets(within: Range, zone: ZoneInfo) -> tuple[Offset, ...]:
     """The zone's offsets over a range, each from where it begins."""
-    found = [Offset(within.from_ms, _offset_ms(within.from_ms, zone))]
+    found = [Offset(within.from_ms, offset_ms(within.from_ms, zone))]
     step = within.from_ms
     while step < within.to_ms:
         step += DAY_MS
-        if (ahead := _offset_ms(step, zone)) != found[-1].offset_ms:
+        if (ahead := offset_ms(step, zone)) != found[-1].offset_ms:
             found.append(Offset(_change_ms(step - DAY_MS, step, zone), ahead))
     return tuple(found)
 
@@ -150,11 +207,11 @@ def key_of(day: date, bucket: Bucket) -> int:
 
 def _change_ms(before_ms: int, after_ms: int, zone: ZoneInfo) -> int:
     """The moment within a day at which the offset becomes that of `after_ms`; minutes are as fine as zones are."""
-    ahead = _offset_ms(after_ms, zone)
+    ahead = offset_ms(after_ms, zone)
     low, high = before_ms // MINUTE_MS, after_ms // MINUTE_MS
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _offset_ms(middle * MINUTE_MS, zone) == ahead else (middle, high)
+        low, high = (low, middle) if offset_ms(middle * MINUTE_MS, zone) == ahead else (middle, high)
     return high * MINUTE_MS
 
 
@@ -162,7 +219,8 @@ def _local(at_ms: int, zone: ZoneInfo) -> datetime:
     return datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
 
 
-def _offset_ms(at_ms: int, zone: ZoneInfo) -> int:
+def offset_ms(at_ms: int, zone: ZoneInfo) -> int:
+    """How far the zone's clocks are ahead of UTC at a moment."""
     offset = _local(at_ms, zone).utcoffset()
     assert offset is not None
     return round(offset.total_seconds()) * 1_000

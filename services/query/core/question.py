@@ -37,7 +37,10 @@ class AskedWithin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 #: The parameter `compare` of questions that can be held against another range.
-Compare = Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")]
+Compare = Annotated[
+    str,
+    msgspec.Meta(description="`previous`, or the first moment of a range as long; of whole days, as many days"),
+]
 
 
 class Asked(AskedWithin, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -273,13 +276,15 @@ def _iso_ms(text: str, zone: ZoneInfo) -> int:
 
 
 def compared_with(text: str, within: Range, zone: ZoneInfo) -> Range | None:
-    """The range that parameter `compare` means, as long as the other; None where it is empty. Raises `Wrong`."""
+    """The range that parameter `compare` means: beside whole days as many, else as long; None where it is empty. Raises `Wrong`."""
     if not text:
         return None
-    from_ms = within.before().from_ms if text == "previous" else moment_of("compare", text, zone)
-    if from_ms < limits.FIRST_MS:
+    if text != "previous":
+        return within.beside(moment_of("compare", text, zone), zone)
+    before = within.before(zone)
+    if before.from_ms < limits.FIRST_MS:
         raise wrong("compare", "a time from 1970 to 2255")
-    return Range(from_ms, from_ms + within.to_ms - within.from_ms)
+    return before
 
 
 def _buckets(bucket: Bucket | Literal[""], within: Range, zone: ZoneInfo) -> Buckets:

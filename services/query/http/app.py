@@ -25,6 +25,7 @@ from services.query.http.suspects import Suspecting, SuspectsResource
 from services.query.http.turns import Turns
 from services.query.http.views import Lookup, Single, ViewRoutes
 from services.rim.admin.guarded_runner import GuardedRunner
+from services.rim.http.compression import compressing
 from services.rim.http.openapi import document
 from services.rim.http.problems import api_problems, problem_response
 from services.rim.telemetry import metrics
@@ -81,7 +82,7 @@ def make_app(
     now_ms: Callable[[], int],
 ) -> web.Application:
     """The application. Raises `AccessUnnamed` if a route does not say who may use it."""
-    app = web.Application(middlewares=[api_problems])
+    app = web.Application(middlewares=[compressing(), api_problems])
     app.on_response_prepare.append(_finish)
     routing = Routing(app)
     guard = Guard(

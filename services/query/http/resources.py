@@ -1,12 +1,12 @@
 """`/v1/errors`, `/v1/titles`, `/v1/titles/{video_id}`, `/v1/concurrency`: what is read from rows and figures together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from aiohttp import web
 
 from services.accounts.http.access import METRICS, Routing
-from services.query.core.answer import About, Answer, Breakdown, Overall, Timeseries
+from services.query.core.answer import About, Overall, Timeseries
 from services.query.core.problems import wrong
 from services.query.core.question import Question, parsed
 from services.query.core.resources import concurrency, errors, title, titles
@@ -17,6 +17,8 @@ from services.query.core.resources.titles import AskedTitles, TitleList
 from services.query.core.sql.statements import Statement
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
+from services.query.listing import Lists
+from services.query.listing import Reader as ListsReader
 from services.rim.http.openapi import Operation
 
 _ERRORS: Final = Operation(
@@ -36,18 +38,8 @@ _CONCURRENCY: Final = Operation(
 OPERATIONS: Final = [_ERRORS, _TITLES, _TITLE, _CONCURRENCY]
 
 
-class Reader(Protocol):
+class Reader(ListsReader, Protocol):
     """What answers questions, and reads rows."""
-
-    async def answer(self, question: Question) -> Answer:
-        """The answer; raises what `desk` has a problem for."""
-        ...
-
-    async def rows(
-        self, question: Question, asked: Callable[[Question], Sequence[Statement]]
-    ) -> tuple[list[list[dict[str, Any]]], About]:
-        """The rows of each statement, all of one moment; raises the same."""
-        ...
 
     async def first_rows(
         self, question: Question, asked: Sequence[Statement], rows_max: int
@@ -80,23 +72,15 @@ class Resources:
         given = parsed(AskedErrors, list(request.query.items()))
         asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "errors"):
-            rows, about = await self._reader.rows(asked.question, lambda _: errors.asked_of(asked))
-        return sent(errors.answer(asked, rows, about))
+            return sent(await Lists(self._reader).errors(asked))
 
     async def titles(self, request: web.Request) -> web.Response:
         """A page of titles by one of their figures."""
         caller = self._desk.caller(request)
         given = parsed(AskedTitles, list(request.query.items()))
         asked = titles.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-        question = asked.question
         async with self._desk.turn(caller, "titles"):
-            found = await self._reader.answer(question)
-            assert isinstance(found, Breakdown)
-            videos = titles.videos_of(found)
-            (names,), _ = await self._reader.rows(
-                titles.names_question(question), lambda one: [titles.names_of(one, videos)]
-            )
-        return sent(titles.answer(asked, found, names))
+            return sent(await Lists(self._reader).titles(asked))
 
     async def title(self, request: web.Request) -> web.Response:
         """One title."""

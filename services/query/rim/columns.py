@@ -18,7 +18,8 @@ import structlog
 from numpy.typing import NDArray
 
 from services.query.core.dimensions import normal_text
-from services.query.core.sql.statements import SAMPLED_BY, TIME_FIELDS
+from services.query.core.sql.lots import SAMPLED_BY, lots
+from services.query.core.sql.statements import TIME_FIELDS
 from services.query.rim.hot import kind_of
 from shared.statistics.suspects.sampling import FEW_OF
 
@@ -98,7 +99,7 @@ class Kept:
     """What is in memory of a question: rows of these files, and the values of its texts."""
 
     table: pa.Table
-    #: Of those the few: `statements.IS_OF_FEW`. None: it is not known which.
+    #: Of those the few (`lots.IS_OF_FEW`), with the same columns. None: none of them says which rows these are.
     few: pa.Table | None
     paths: frozenset[str]
     values: Mapping[str, Values]
@@ -250,9 +251,9 @@ class Columns:
 
 
 def _few_first(sampled_by: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places of the few (`statements.IS_OF_FEW`), and of all others."""
-    numbers = pc.fill_null(sampled_by, 1).to_numpy(zero_copy_only=False)
-    is_of_few = numbers % FEW_OF == 0
+    """The places of the few (`lots.IS_OF_FEW`), and of all others, those without a time too."""
+    times = pc.fill_null(sampled_by, 0).to_numpy(zero_copy_only=False)
+    is_of_few = (lots(times) % FEW_OF == 0) & pc.is_valid(sampled_by).to_numpy(zero_copy_only=False)
     return np.flatnonzero(is_of_few), np.flatnonzero(~is_of_few)
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from services.query.core.resources.export_times import is_date, time_of
 from services.query.core.resources.exports import Format
 from services.rim.http.cells import BEGINS
 
@@ -21,10 +22,12 @@ class TooManyRowsToExport(RuntimeError):
     """An export has more rows than one may."""
 
 
-def write_batches(reader: pa.RecordBatchReader, columns: Sequence[str], path: Path, kind: Format, rows_max: int) -> int:
-    """Writes the first columns of all rows under these names; how many rows. Raises `TooManyRowsToExport`."""
-    fields = [reader.schema.field(number) for number in range(len(columns))]
-    schema = pa.schema([pa.field(name, field.type) for name, field in zip(columns, fields, strict=True)])
+def write_batches(
+    reader: pa.RecordBatchReader, columns: Sequence[str], path: Path, kind: Format, *, rows_max: int, zone: str = "UTC"
+) -> int:
+    """Writes the first columns of all rows under these names, with their times; how many rows. Raises `TooManyRowsToExport`."""
+    empty = [pa.array([], reader.schema.field(number).type) for number in range(len(columns))]
+    schema = _table(columns, empty, kind, zone).schema
     rows = 0
     with _writer(path, schema, kind) as writer:
         for batch in reader:
@@ -32,17 +35,41 @@ def write_batches(reader: pa.RecordBatchReader, columns: Sequence[str], path: Pa
             if rows > rows_max:
                 raise TooManyRowsToExport
             arrays = [batch.column(number) for number in range(len(columns))]
-            writer.write_batch(pa.record_batch(_cells(arrays, kind), schema=schema))
+            writer.write_table(_table(columns, arrays, kind, zone))
     return rows
 
 
-def write_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], path: Path, kind: Format) -> int:
-    """Writes rows that are in memory; how many."""
-    arrays = _cells([pa.array([row[number] for row in rows]) for number in range(len(columns))], kind)
-    table = pa.table(dict(zip(columns, arrays, strict=True)))
+def write_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], path: Path, kind: Format, *, zone: str = "UTC"
+) -> int:
+    """Writes rows that are in memory, with their times; how many."""
+    table = _table(columns, [pa.array([row[number] for row in rows]) for number in range(len(columns))], kind, zone)
     with _writer(path, table.schema, kind) as writer:
         writer.write_table(table)
     return len(rows)
+
+
+def _table(columns: Sequence[str], arrays: Sequence[pa.Array], kind: Format, zone: str) -> pa.Table:
+    """The columns as the file has them: behind moments and days the same in the zone's calendar."""
+    found: dict[str, pa.Array] = {}
+    for column, array in zip(columns, _cells(arrays, kind), strict=True):
+        found[column] = array
+        if (name := time_of(column)) is not None:
+            found[name] = _dates(array) if is_date(name) else _times(array, kind, zone)
+    return pa.table(found)
+
+
+def _dates(days: pa.Array) -> pa.Array:
+    return days.cast(pa.int32()).cast(pa.date32())
+
+
+def _times(moments_ms: pa.Array, kind: Format, zone: str) -> pa.Array:
+    """Timestamps of the zone; in CSV as ISO 8601 with the offset."""
+    times = moments_ms.cast(pa.int64()).cast(pa.timestamp("ms", tz=zone))
+    if kind != "csv":
+        return times
+    text = pc.strftime(times, format="%Y-%m-%dT%H:%M:%S%z")
+    return pc.replace_substring_regex(text, pattern=r"([+-]\d\d)(\d\d)$", replacement=r"\1:\2")
 
 
 def _cells(arrays: Sequence[pa.Array], kind: Format) -> list[pa.Array]:

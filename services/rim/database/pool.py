@@ -63,7 +63,8 @@ class Postgres:
         seconds_max: float,
         writes: bool = False,
     ) -> None:
-        self._seconds_max = seconds_max
+        #: Within which a question is answered.
+        self.seconds_max = seconds_max
         self._connections_max = connections_max
         log_pool_errors_by_kind()
         self._pool = psycopg_pool.AsyncConnectionPool(
@@ -89,14 +90,14 @@ class Postgres:
 
     async def close(self) -> None:
         """Closes all connections."""
-        await self._pool.close(timeout=self._seconds_max)
+        await self._pool.close(timeout=self.seconds_max)
 
     async def ask(self, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
         """What `read` finds, in one transaction for all its statements. Raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
         asking = _Asking()
         task = asyncio.create_task(self._asked(asking, read))
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._seconds_max)
+            done, _ = await asyncio.wait({task}, timeout=self.seconds_max)
         finally:
             # The deadline has passed, or the page that asked has gone.
             if not task.done():

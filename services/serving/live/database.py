@@ -13,10 +13,18 @@ import psycopg
 from services.rim.process.crash_points import CrashPoints
 from services.serving.database import Superseded, connect
 from services.serving.live.minutes import Minutes
-from shared.schemas.live_minute import MINUTE_MS, REJECTED, STEPS, STEPS_DECODER, WHOLE, LiveSteps, add_steps, minute_of
+from shared.schemas.live_minute import (
+    GATHERED,
+    GATHERED_DIMENSIONS,
+    MINUTE_MS,
+    STEPS,
+    STEPS_DECODER,
+    WHOLE,
+    LiveSteps,
+    add_steps,
+    minute_of,
+)
 
-#: Under it customers are added up that have no room of their own.
-OTHERS: Final = ""
 _LOCK: Final = 7316201946
 _EXPIRED_AT_ONCE: Final = 10_000
 _MOVE: Final = """
@@ -139,7 +147,7 @@ class LiveDatabase:
         return {key: steps for key, steps in minutes.items() if key[2] * MINUTE_MS > forgotten.get(key[0], -1)}
 
     def _bounded(self, connection: psycopg.Connection, minutes: Minutes) -> Minutes:
-        """The minutes, those of customers without room added up under `OTHERS`: who has a minute keeps it."""
+        """The minutes, those of customers without room added up under `GATHERED`: who has a minute keeps it."""
         known: dict[int, set[str]] = {}
         for minute, customers in connection.execute(_CUSTOMERS, (sorted({minute for _, _, minute in minutes}),)):
             known[minute] = set(customers)
@@ -149,10 +157,12 @@ class LiveDatabase:
                 customers.add(customer_id)
         bounded: Minutes = {}
         for (customer_id, dimension, minute), steps in minutes.items():
-            has_room = customer_id in known[minute] or customer_id == OTHERS
-            if not has_room and dimension not in (WHOLE, REJECTED):
+            has_room = customer_id in known[minute] or customer_id == GATHERED
+            if not has_room and dimension not in GATHERED_DIMENSIONS:
                 continue
-            add_steps(bounded.setdefault((customer_id if has_room else OTHERS, dimension, minute), LiveSteps()), steps)
+            add_steps(
+                bounded.setdefault((customer_id if has_room else GATHERED, dimension, minute), LiveSteps()), steps
+            )
         return bounded
 
     def _put(self, connection: psycopg.Connection, minutes: Minutes) -> None:

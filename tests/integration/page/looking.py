@@ -84,7 +84,7 @@ def let_in(browser: Browser, url: str, dsn: str, email: str) -> BrowserContext:
 
 def settled(page: Page) -> None:
     """Waits until screen Now has what it asks for. Before, what comes above moves what is below: a click between would miss it."""
-    expect(page.locator("#unsuspected, table.suspects").first).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#unsuspected, #unsearched, table.suspects").first).to_be_visible(timeout=SOON_MS)
     expect(page.locator("#suspected [role=status], .skeleton")).to_have_count(0, timeout=SOON_MS)
 
 

@@ -174,14 +174,16 @@ def takes_an_environment_back(page: Page, name: str, environment: str) -> None:
     expect(page.locator("main")).to_contain_text("It has no environment yet", timeout=SOON_MS)
 
 
-def makes_a_token(page: Page, name: str, scopes: tuple[str, ...]) -> str:
+def makes_a_token(page: Page, name: str, scopes: tuple[str, ...], customers: str = "") -> str:
     """On the screen of tokens; the token, which is shown this once."""
     page.get_by_label("Name").fill(name, timeout=SOON_MS)
+    page.get_by_label("Of customers").fill(customers)
     for scope, title in _SCOPES.items():
         page.get_by_label(title).set_checked(scope in scopes)
     page.get_by_role("button", name="Make a token").click()
     row = page.get_by_role("region", name="API tokens").locator("tbody tr").filter(has_text=name)
     expect(row.locator("td").first).to_have_text(", ".join(_SCOPES[scope] for scope in scopes), timeout=SOON_MS)
+    expect(row.locator("td").nth(1)).to_have_text(customers or "all")
     token = page.locator("#once").inner_text()
     page.reload()
     expect(row).to_be_visible(timeout=SOON_MS)

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
@@ -270,3 +271,15 @@ def test_the_course_of_an_incident_is_marked_where_it_began_and_was_over(
     )
     assert lefts == [pytest.approx(share, abs=0.01) for share in (30 / 55, 45 / 55) * 2]
     expect(page.locator("#figure-now")).to_have_count(0)
+
+
+def test_filters_that_narrow_no_incident_say_what_they_are_for(seen: Seen, incident: AlertEvent) -> None:
+    seen.open(f"alerts?{urlencode({'customer': 'acme', 'filter': json.dumps({'dimension': 'cdn', 'in': ['akamai']})})}")
+    page = seen.page
+    rows = page.locator("#incidents tbody tr", has_text=incident.rule_name)
+    expect(rows.first).to_contain_text("fastly", timeout=SOON_MS)
+    notice = page.locator("#not-narrowed")
+    expect(notice).to_contain_text("Incidents and rules are of customer acme, whatever the filters")
+    notice.get_by_role("link", name="Take the filters away").click()
+    expect(page.locator(".chip, #not-narrowed")).to_have_count(0, timeout=SOON_MS)
+    expect(rows.first).to_be_visible()

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from shared.schemas.view import View
 from tests.integration.page.looking import PHONE, Seen, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.parts.browsing import SOON_MS, inaccessible
@@ -36,6 +37,64 @@ def test_a_copied_link_has_the_times_of_its_range(seen: Seen) -> None:
     # What is now is now wherever the link is opened.
     seen.open("?customer=acme&range=24h&tz=UTC")
     assert "range=24h" in copied()
+
+
+def test_a_part_of_a_text_a_bound_of_a_number_and_conditions_in_groups_are_made_by_clicks(
+    seen: Seen, looked: Looked
+) -> None:
+    seen.open("explore?customer=acme&range=30d&metrics=views")
+    page = seen.page
+    chip = page.locator(".chip-text")
+
+    def shows(views: list[View]) -> None:
+        expect(page.locator("#overall .value")).to_have_text(f"{len(views):,}", timeout=SOON_MS)
+        assert 0 < len(views) < len(within(looked, seen.range("/v1/overall"), customer_id="acme"))
+
+    def add(name: str, condition: str, value: str) -> None:
+        page.locator("#filter-dimension").select_option(name, timeout=SOON_MS)
+        page.locator("#filter-condition").select_option(condition)
+        page.locator("#filter-value").fill(value)
+        page.locator("#new-filter").get_by_role("button", name="Add").click()
+
+    def acme() -> list[View]:
+        return within(looked, seen.range("/v1/overall"), customer_id="acme")
+
+    page.locator("#add-filter").click(timeout=SOON_MS)
+    add("startup_ms", "at_least", "1.5")
+    expect(chip).to_have_text("Video start-up time is at least 1.50 s")
+    shows([view for view in acme() if (view.startup_ms or 0) >= 1_500])
+    page.get_by_role("button", name="Remove the filter").click()
+    page.locator("#add-filter").click()
+    add("video_title", "contains", "FINAL")
+    expect(chip).to_have_text("Video title contains FINAL")
+    shows([view for view in acme() if "final" in (view.video_title or "").lower()])
+    chip.click()
+    page.locator("#and-filter").click()
+    add("cdn", "is", "fastly")
+    chip.click()
+    page.locator("#or-filter").click()
+    add("country", "is", "FR")
+    chip.click()
+    page.locator("#and-filter").click()
+    add("cdn", "is", "akamai")
+    expect(chip).to_have_text(
+        "(Video title contains FINAL and CDN is fastly) or (Country is FR and CDN is akamai)", timeout=SOON_MS
+    )
+    groups = [
+        view
+        for view in acme()
+        if ("final" in (view.video_title or "").lower() and view.cdn == "fastly")
+        or (view.country == "FR" and view.cdn == "akamai")
+    ]
+    shows(groups)
+    # A name that nobody sends is said to be one.
+    page.locator("#add-filter").click()
+    page.locator("#filter-dimension").select_option("custom.")
+    page.locator("#new-filter").get_by_label("Name").fill("plann")
+    expect(page.locator("#no-values")).to_contain_text("No view of this range has a value of plann", timeout=SOON_MS)
+    page.locator("#new-filter").get_by_label("Name").fill("plan")
+    expect(page.locator("#filter-listed")).to_contain_text("gold", timeout=SOON_MS)
+    expect(page.locator("#no-values")).to_have_count(0)
 
 
 def test_filters_with_and_or_and_not_are_made_by_clicks(seen: Seen, looked: Looked) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Response, Route, expect
 
+from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, in_time, number, settled, within
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.page.page_views import INCIDENT, NEWCOMER
@@ -52,7 +53,7 @@ def test_what_holds_up_all_suspects_is_said_once_until_they_come(seen: Seen, loo
     expect(notice.first).to_have_text(f"{WAREHOUSE_NEW['title']}. {WAREHOUSE_NEW['detail']}", timeout=SOON_MS)
     expect(suspected).not_to_contain_text("Searching", timeout=SOON_MS)
     expect(notice).to_have_count(1)
-    expect(suspected.locator("table, .skeleton, #unsuspected")).to_have_count(0)
+    expect(suspected.locator("table, .skeleton, #unsuspected, #unsearched")).to_have_count(0)
     seen.page.unroute("**/v1/suspects*", refuse)
     expect(suspected.locator(".suspects[data-metric=playback_failure_fraction]")).to_be_visible(timeout=SOON_MS)
     expect(notice).to_have_count(0, timeout=SOON_MS)
@@ -121,3 +122,11 @@ def test_a_suspect_says_how_much_more_there_is_than_expected_and_how_sure_that_i
     assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
     meaning.click()
     expect(page.get_by_role("note")).to_be_in_viewport(ratio=1)
+
+
+def test_where_no_view_has_finished_it_says_so_and_clears_nobody(seen: Seen, looked: Looked) -> None:
+    looked.installation.count("beginner", newest_bucket(), 0, viewers_now=1_000)
+    seen.open("?customer=beginner")
+    expect(seen.page.locator("#tile-viewers .value")).to_have_text("1,000", timeout=SOON_MS)
+    expect(seen.page.locator("#unsearched")).to_contain_text("No view has finished in this time", timeout=SOON_MS)
+    expect(seen.page.locator("#unsuspected")).to_have_count(0)

@@ -76,6 +76,13 @@ def test_a_list_of_settings_goes_on_behind_its_first_page(owner: Page, looked: L
     expect(owner.get_by_role("button", name="More environments")).to_have_count(0)
 
 
+def test_a_token_of_some_customers_reads_those_alone(seen: Seen, looked: Looked) -> None:
+    seen.open("settings?part=tokens")
+    token = page_settings.makes_a_token(seen.page, "of two", ("read_metrics",), "acme, globex")
+    for customer, status in (("acme", 200), ("globex", 200), ("newcomer", 404)):
+        assert _status(f"{looked.url}v1/overall?customer={customer}", token) == status, customer
+
+
 def _status(url: str, token: str) -> int:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:

@@ -79,9 +79,21 @@ def moment(at_ms: int) -> str:
     return f"{at.day} {at:%b, %H:%M}"
 
 
-def audience(views: list[View], times: list[int]) -> list[int]:
-    """How many views were open at each of these moments."""
-    return [sum(view.view_start_ms <= at < counts_at(view) for view in views) for at in times]
+def audience(views: list[View], times: list[int]) -> list[tuple[int, int]]:
+    """Of each step the most that were open at once, and when that was first."""
+    begins = sorted({view.view_start_ms for view in views})
+    step_ms, found = times[1] - times[0], []
+    for from_ms in times:
+        within = [from_ms, *(at_ms for at_ms in begins if from_ms < at_ms < from_ms + step_ms)]
+        counts = [sum(view.view_start_ms <= at_ms < counts_at(view) for view in views) for at_ms in within]
+        found.append((max(counts), within[counts.index(max(counts))]))
+    return found
+
+
+def peak(counts: list[tuple[int, int]]) -> tuple[int, str]:
+    """The most of all, and when that was first as the page has it."""
+    most = max(count for count, _ in counts)
+    return most, moment(next(at_ms for count, at_ms in counts if count == most))
 
 
 def test_viewers_at_a_time_by_title_during_yesterdays_match(seen: Seen, looked: Looked) -> None:
@@ -104,11 +116,10 @@ def test_viewers_at_a_time_by_title_during_yesterdays_match(seen: Seen, looked: 
     # Each in the legend, the highest first, with its n and its highest moment.
     peaks = []
     for line in legend.all():
-        n, views = truth[line.get_by_role("link").inner_text()]
-        peaks.append(max(views))
-        expect(line.locator(".note")).to_have_text(
-            f"n {n} · most {max(views)} at {moment(times[views.index(max(views))])}"
-        )
+        n, counts = truth[line.get_by_role("link").inner_text()]
+        most, when = peak(counts)
+        peaks.append(most)
+        expect(line.locator(".note")).to_have_text(f"n {n} · most {most} at {when}")
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[0] >= 3
     expect(page.locator("#together-of")).to_contain_text(
@@ -120,7 +131,7 @@ def test_viewers_at_a_time_by_title_during_yesterdays_match(seen: Seen, looked: 
         page.keyboard.press("ArrowRight")
         expect(page.locator(".chart figcaption")).to_contain_text(moment(times[at]))
         shown = {line.get_by_role("link").inner_text(): int(line.locator("b").inner_text()) for line in legend.all()}
-        assert shown == {title: views[at] for title, (_, views) in truth.items()}
+        assert shown == {title: counts[at][0] for title, (_, counts) in truth.items()}
     # Those of one's choice, by keys too; the address keeps them.
     page.get_by_role("checkbox", name="Draw Sintel").focus()
     page.keyboard.press("Space")
@@ -222,13 +233,13 @@ def test_viewers_at_a_time_of_one_title_of_yesterday(seen: Seen, looked: Looked)
     times = [one["at_ms"] for one in found.value.json()["concurrency"]]
     match = [view for view in looked.views if view.customer_id == "acme" and view.video_title == TITLES[0]]
     counts = audience(match, times)
-    assert max(counts) >= 3
-    peak = moment(times[counts.index(max(counts))])
-    expect(page.locator("#title-peak")).to_have_text(f"most {max(counts)} at {peak}")
+    most, when = peak(counts)
+    assert most >= 3
+    expect(page.locator("#title-peak")).to_have_text(f"most {most} at {when}")
     # The arrow keys read the curve.
     curve = page.locator(".chart").first
     curve.locator(".plot").focus()
-    for count in counts[:4]:
+    for count, _ in counts[:4]:
         page.keyboard.press("ArrowRight")
         expect(curve.locator(".legend b")).to_have_text(str(count))
     expect(curve.locator("figcaption")).to_contain_text(
@@ -241,6 +252,9 @@ def test_viewers_at_a_time_of_one_title_of_yesterday(seen: Seen, looked: Looked)
         chart.get_by_role("button", name=f"What {name} means").click()
         expect(chart.locator(".meaning")).to_contain_text("Formula")
         page.keyboard.press("Escape")
+    # The peak leads to the views that it counts.
+    page.locator("#title-peak").get_by_role("link").click()
+    expect(page.locator("#views tbody tr")).to_have_count(max(counts), timeout=SOON_MS)
 
 
 def test_a_curve_ends_now_says_whom_it_misses_and_leads_to_them(seen: Seen, looked: Looked) -> None:
@@ -334,6 +348,21 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
         page.locator("h3, .chart").get_by_role("button", name=f"What {name} means").click()
         expect(page.get_by_role("note")).to_be_visible()
         page.keyboard.press("Escape")
+    # Bars are shares, by an axis of shares; keys read each of them, and the pointer.
+    expect(page.locator(".retention-values span")).to_have_text(["100%", "75%", "50%", "25%", "0%"])
+    known = sum(view.max_playhead_ms > 0 for view in views)
+    last = 100 * truth[-1][0] / known
+    heights = [bar.evaluate("one => parseFloat(one.style.height)") for bar in bars.all()]
+    assert heights[-1] == pytest.approx(last, abs=0.01)
+    plot, read = page.locator(".retention"), page.locator("#retention-at")
+    plot.focus()
+    page.keyboard.press("End")
+    expect(read).to_contain_text(f"% came so far ({truth[-1][0]} of {known})")
+    assert number(read.inner_text().partition(": ")[2]) == pytest.approx(last / 100, rel=0.006)
+    page.keyboard.press("ArrowLeft")
+    expect(read).to_contain_text(f"({truth[-2][0]} of {known})")
+    bars.nth(1).hover()
+    expect(read).to_contain_text(f"({truth[1][0]} of {known})")
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
     assert inaccessible(page) == []

@@ -7,6 +7,7 @@ from playwright.sync_api import BrowserContext, Route, expect
 
 from services.dashboard.page import bundle
 from shared.schemas.alerts.event import AlertEvent
+from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page import page_rows
 from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, TOO_WIDE, ZONE, Seen
 from tests.integration.page.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
@@ -103,8 +104,40 @@ def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looke
         expect(seen.page.locator(".skeleton, .notice")).to_have_count(0, timeout=SOON_MS)
 
 
+def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_to_its_views(
+    seen: Seen, looked: Looked
+) -> None:
+    # Near the end: from here on customers are typed instead of chosen from a list, and have no slices together.
+    watched_by_many_customers(looked.installation, 60)
+    failing = {"viewers_now": 5, "views_started": 30, "failures": 30, "exits_before_start": 0, "views_finished": 30}
+    looked.installation.count("tiny", newest_bucket(), 0, **failing)
+    looked.installation.count("once", newest_bucket(), 0, viewers_now=1, views_started=1, failures=1)
+    seen.open("")
+    page = seen.page
+    rows = page.locator("#customers-table tbody tr")
+    expect(rows).to_have_count(50, timeout=SOON_MS)
+    expect(rows.filter(has_text="tiny")).to_have_count(0)
+    page.locator("#customers-table").get_by_role("button", name="Failures", exact=True).click()
+    expect(rows.first.locator("th")).to_have_text("tiny", timeout=SOON_MS)
+    expect(rows.first.locator("td").nth(4)).to_have_text("30 n 30 100.0%")
+    # One of one is chance, unless it is asked for.
+    expect(rows.filter(has_text="once")).to_have_count(0)
+    page.locator("#customers-min").fill("0")
+    page.locator("#customers-min").press("Enter")
+    expect(rows.filter(has_text="once")).to_have_count(1, timeout=SOON_MS)
+    # A link shows the same order.
+    page.reload()
+    expect(rows.first.locator("th")).to_have_text("tiny", timeout=SOON_MS)
+    for column in (0, 1, 2, 3, 4, 5):
+        expect(rows.first.locator("td").nth(column).get_by_role("link")).to_have_attribute(
+            "href", re.compile("^/views")
+        )
+    rows.first.get_by_role("link", name="30", exact=True).nth(1).click()
+    expect(page.locator(".chip")).to_contain_text("Playback failed is true", timeout=SOON_MS)
+    expect(page.locator("#customer")).to_have_value("tiny")
+
+
 def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, looked: Looked) -> None:
-    # Near the end: from here on customers are typed instead of chosen from a list.
     watched_by_many_customers(looked.installation, 500)
     page = seen.page
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
@@ -112,6 +145,8 @@ def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, lo
     expect(page.locator("#customers-table tbody tr")).to_have_count(50, timeout=SOON_MS)
     expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
     expect(page.locator("#slices-note")).to_contain_text("too many customers")
+    page.locator("#customers-table").get_by_role("button", name="Started", exact=True).click()
+    expect(page.locator("#customers-held")).to_have_text("Sorted are the 200 customers with the most viewers.")
     assert page.evaluate("document.querySelectorAll('*').length") < 2_500
     page.locator(".unfold").click()
     page.locator("input#customer").fill("customer-000")

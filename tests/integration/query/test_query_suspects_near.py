@@ -5,14 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from msgspec import structs, to_builtins
 
 from deploy.local.postgres import Postgres as Server
+from services.query.core.sql.lots import lots
 from services.query.core.suspects.question import SUSPECTS_MAX
 from services.query.suspecting import Suspecting, _searched
 from shared.schemas.view import View
+from shared.statistics.suspects.sampling import FEW_OF
 from shared.statistics.suspects.suspect import LINE, NEAR, POSSIBLE_MAX
 from tests.integration.query.querying import Installation, installed
 from tests.integration.query.suspected_views import FROM_MS, NOW, USUAL, WORSE, asked, figures, named, suspected, viewed
@@ -53,15 +56,16 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
     postgres: Server, tmp_path: Path, has_incident: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Views are sampled by their times. Those of one CDN that failed came at times that the sample has; as many failed as ever."""
-    bad_of = 4
+    bad_of = FEW_OF
 
     def at(number: int) -> View:
         made = viewed(number)
         is_bad = number % 20 == 0
         if has_incident and number < NOW and (made.cdn, made.asn, made.player_version) == tuple(INCIDENT.values()):
             is_bad = number % 20 < 7
-        at_ms = made.first_append_ms // bad_of * bad_of + (0 if is_bad and made.cdn == "own" else number // 20 % bad_of)
-        at_ms = at_ms if number < NOW else made.first_append_ms
+        wanted = 0 if is_bad and made.cdn == "own" else number // 20 % bad_of
+        times = made.first_append_ms + np.arange(50)
+        at_ms = int(times[lots(times) % bad_of == wanted][0]) if number < NOW else made.first_append_ms
         return structs.replace(made, playback_failed=is_bad, first_append_ms=at_ms)
 
     with installed(postgres, tmp_path) as made:
@@ -69,7 +73,10 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
         made.in_warehouse(views)
         made.settle(FROM_MS // HOUR_MS)
         async with made.answering() as answering:
-            bad_max = -(-sum(view.playback_failed for view in views[:NOW]) // bad_of)
+            # By the few it is one in so many.
+            bad_max = sum(
+                view.playback_failed and int(lots(np.int64(view.first_append_ms))) % bad_of == 0 for view in views[:NOW]
+            )
             suspecting = Suspecting(answering, bad_max=bad_max, good_max=10 * bad_max)
             reading = [await answering.reading(side) for side in (asked().now, asked().usual)]
             samples = [
@@ -92,6 +99,23 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
     assert found.read.sampled < found.read.views
     expected = {name: str(value) for name, value in INCIDENT.items()}
     assert [named(one) for one in found.suspects] == ([expected] if has_incident else [])
+
+
+async def test_where_the_few_say_nothing_of_the_others_these_are_counted(postgres: Server, tmp_path: Path) -> None:
+    """Of no view the time is one of the few: all are sampled by their own number, and none is missed."""
+
+    def at(number: int) -> View:
+        made = viewed(number)
+        times = made.first_append_ms + np.arange(50)
+        return structs.replace(made, first_append_ms=int(times[lots(times) % FEW_OF != 0][0]))
+
+    with installed(postgres, tmp_path) as made:
+        made.in_warehouse([at(number) for number in range(NOW + USUAL)])
+        made.settle(FROM_MS // HOUR_MS)
+        found = await suspected(made, bad_max=NOW // 24)
+
+    assert [named(one) for one in found.suspects] == [WORSE]
+    assert found.read.sampled < found.read.views
 
 
 @pytest.fixture(scope="module")

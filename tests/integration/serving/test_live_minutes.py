@@ -23,7 +23,7 @@ from services.rim.database import pool
 from services.rim.process.crash_points import CrashPoints
 from services.serving.__main__ import topic_ids
 from services.serving.database import Superseded
-from services.serving.live.database import OTHERS, LiveDatabase, LiveMove, NotOurs
+from services.serving.live.database import LiveDatabase, LiveMove, NotOurs
 from services.serving.live.landing import TOPICS, LiveLanding
 from services.serving.live.minutes import Counting, Minutes, Waiting
 from services.serving.settings import ServingSettings
@@ -32,6 +32,7 @@ from shared.codec import LIVE
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
 from shared.schemas.live_minute import (
     FIELDS,
+    GATHERED,
     MINUTE_DECODER,
     MINUTE_MS,
     STEPS_DECODER,
@@ -267,7 +268,7 @@ def test_customers_beyond_the_limit_are_added_up_and_old_minutes_go(dsn: str) ->
         assert {name: (one["viewers_now"][0], one["beacons"][0]) for name, one in found.items()} == {
             "c3": (4, 2),
             "c2": (2, 1),
-            OTHERS: (51, 3),
+            GATHERED: (51, 3),
         }
         database.land(
             {("c1", "cdn,country", 8): LiveSteps(), ("c1", WHOLE, 8): minute(1, 1)}, {("topic", 0): LiveMove(2, 3, 8)}

@@ -1,7 +1,11 @@
 """The live picture of earlier of several customers together, on a real Postgres: the sum of those that may be seen."""
 
 import asyncio
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from threading import Event
 from typing import Any, Final
 from uuid import uuid4
@@ -11,14 +15,28 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
+from deploy.local.process import wait_until
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live import past_of_all
 from services.dashboard.live.past import AskedPast, PastPicture, Wrong, assembled, checked
 from services.dashboard.live.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
 from services.rim.database import pool
+from services.rim.process.crash_points import CrashPoints
+from services.serving.live.database import LiveDatabase, LiveMove
+from services.serving.live.minutes import Minutes
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
-from shared.schemas.live_minute import MINUTE_MS, STEPS, WHOLE, LiveSteps, minute_of
+from shared.schemas.live_minute import (
+    GATHERED,
+    GATHERED_DIMENSIONS,
+    MINUTE_MS,
+    REJECTED,
+    STEPS,
+    WHOLE,
+    LiveSteps,
+    minute_of,
+)
+from shared.schemas.received import COLLECTOR, RELEASE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -30,6 +48,7 @@ VIEWERS: Final = {"acme": [4, 6, 8], "globex": [10, 20], "initech": [100, 100, 1
 
 #: When there are viewers by dimension, and how many of a value at the first step; each step and minute has one more.
 LATER: Final = FIRST + 1_000
+ALL_DIMENSIONS: Final = ("cdn", "video_title", "country,cdn", REJECTED, COLLECTOR, RELEASE)
 BY_DIMENSION: Final = {
     ("acme", "cdn"): {"fastly": 30, "akamai": 20, UNKNOWN: 5, OTHER: 7},
     ("globex", "cdn"): {"akamai": 300, 'a"b': 1, OTHER: 70},
@@ -41,6 +60,10 @@ BY_DIMENSION: Final = {
     # The processor was given its dimensions in another order.
     ("globex", "country,cdn"): {"DE\x1ffastly": 100, "FR\x1ffastly": 50},
     ("acme", "rejected"): {"invalid": 9},
+    # A combination and the same two turned, each of its own viewers, and a customer who names them in the other order.
+    ("acme", "device,os"): {f"Roku\x1f{UNKNOWN}": 40, f"{UNKNOWN}\x1fRoku": 3},
+    ("globex", "device,os"): {f"{UNKNOWN}\x1fRoku": 700},
+    ("initech", "os,device"): {f"{UNKNOWN}\x1fRoku": 2_000},
 }
 
 
@@ -75,10 +98,14 @@ def dsn(postgres: Postgres) -> str:
         for (customer, dimension), values in BY_DIMENSION.items():
             for at in range(MINUTES):
                 for of, figures in ((WHOLE, {"": sum(values.values())}), (dimension, values)):
-                    found = {value: watched(viewers + at) for value, viewers in figures.items()}
+                    found = {value: figures_by(of, viewers + at) for value, viewers in figures.items()}
                     heard = [1] * STEPS if of == WHOLE else []
                     land(connection, customer, LATER + at, LiveSteps(heard=heard, values=found), of)
     return made
+
+
+def figures_by(dimension: str, amount: int) -> dict[str, list[int]]:
+    return {"count": [amount] * STEPS} if dimension == REJECTED else watched(amount)
 
 
 def watched(viewers: int) -> dict[str, list[int]]:
@@ -86,21 +113,22 @@ def watched(viewers: int) -> dict[str, list[int]]:
 
 
 def ask(dsn: str, scope: CustomerScope, step_ms: int, customer: str = "*", **given: Any) -> PastPicture:
+    seconds_max = given.pop("seconds_max", 30)
     first = given.pop("first", LATER if given else FIRST)
     asked = AskedPast(
         customer=customer,
         from_ms=first * MINUTE_MS,
         until_ms=(first + MINUTES) * MINUTE_MS,
         step_ms=step_ms,
-        fields=FIELDS,
+        fields=given.pop("fields", FIELDS),
         **given,
     )
-    return answered(dsn, asked, scope)
+    return answered(dsn, asked, scope, seconds_max)
 
 
-def answered(dsn: str, asked: AskedPast, scope: CustomerScope) -> PastPicture:
+def answered(dsn: str, asked: AskedPast, scope: CustomerScope, seconds_max: float = 30) -> PastPicture:
     async def answer() -> PastPicture:
-        postgres = pool.Postgres(dsn, service="test", connections_max=1, seconds_max=30)
+        postgres = pool.Postgres(dsn, service="test", connections_max=1, seconds_max=seconds_max)
         await postgres.open()
         try:
             return assembled(asked, checked(asked), await PostgresPast(postgres).rows(asked, scope))
@@ -194,15 +222,32 @@ def test_a_value_of_all_is_the_sum_of_it_of_each(dsn: str, dimension: str, step_
 @pytest.mark.parametrize("customer", ["*", "acme"])
 def test_of_one_value_the_figures_are_those_among_all_values(dsn: str, customer: str, step_ms: int) -> None:
     for (_, dimension), values in BY_DIMENSION.items():
-        of_all = by_value(ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension))
+        field = "count" if dimension == REJECTED else "viewers_now"
+        asked = partial(ask, dsn, EVERYTHING, step_ms, customer, dimension=dimension, fields=field)
+        of_all = by_value(asked(), field)
         for value in (values.keys() & of_all.keys()) - {OTHER}:
-            assert by_value(ask(dsn, EVERYTHING, step_ms, customer, dimension=dimension, value=value)) == {
-                value: of_all[value]
-            }
+            assert by_value(asked(value=value), field) == {value: of_all[value]}
     # One that is not among the largest has figures too; of one that nobody names nothing is known.
     a00 = ask(dsn, EVERYTHING, step_ms, customer, dimension="video_title", value="a00")
     assert by_value(a00)["a00"][-1] == 100 + MINUTES - 1 + (STEPS - 1 if step_ms == BUCKET_MS else (STEPS - 1) / 2)
     assert ask(dsn, EVERYTHING, step_ms, customer, dimension="cdn", value="nobody").values == []
+
+
+@pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS])
+@pytest.mark.parametrize(
+    ("dimension", "value", "started"),
+    [
+        ("device,os", f"Roku\x1f{UNKNOWN}", 2_040),
+        ("os,device", f"{UNKNOWN}\x1fRoku", 2_040),
+        ("device,os", f"{UNKNOWN}\x1fRoku", 703),
+    ],
+)
+def test_a_combination_is_not_the_one_with_its_values_turned(
+    dsn: str, dimension: str, value: str, started: int, step_ms: int
+) -> None:
+    found = by_value(ask(dsn, EVERYTHING, step_ms, dimension=dimension, value=value), "views_started")
+    assert list(found) == [value]
+    assert sum(found[value][: len(found[value]) // MINUTES]) == started
 
 
 @pytest.mark.parametrize("step_ms", [BUCKET_MS, MINUTE_MS])
@@ -244,6 +289,61 @@ def test_customers_without_room_are_among_the_others_of_whom_sees_everything(dsn
     )
 
 
+def _landed_with_room_for_one(postgres: Postgres) -> str:
+    """A minute in which acme has room and two others have not, with figures of every kind of dimension."""
+    made = postgres.create_database(f"past_{uuid4().hex}")
+    with closing(Serving(made, away_seconds_max=20, stop=Event())) as serving:
+        serving.open()
+    minutes: Minutes = {}
+    for viewers, customer in ((900, "acme"), (40, "globex"), (2, "initech")):
+        received = {"received": [viewers] * STEPS, "rejected": [viewers // 2] * STEPS}
+        whole = watched(viewers) | received | {"beacons": [viewers] * STEPS}
+        minutes[customer, WHOLE, FIRST] = LiveSteps(heard=[1] * STEPS, values={"": whole})
+        for dimension in ALL_DIMENSIONS:
+            value = "DE\x1ffastly" if "," in dimension else "one"
+            figures = {REJECTED: {"count": [viewers // 2] * STEPS}}.get(dimension)
+            figures = figures or (received if dimension in (COLLECTOR, RELEASE) else watched(viewers))
+            minutes[customer, dimension, FIRST] = LiveSteps(values={value: figures})
+    # Input of nobody is rejected too, and counts for no customer.
+    minutes[GATHERED, REJECTED, FIRST] = LiveSteps(values={"key": {"count": [3] * STEPS}})
+    with closing(LiveDatabase(made, 1, CrashPoints())) as database:
+        database.begin({("topic", 0): 0})
+        database.land(minutes, {("topic", 0): LiveMove(0, 1, FIRST * MINUTE_MS)})
+    return made
+
+
+def test_by_any_dimension_each_customer_without_room_counts_once(postgres: Postgres) -> None:
+    made = _landed_with_room_for_one(postgres)
+    with psycopg.connect(made) as connection:
+        kept = connection.execute("SELECT dimension FROM serving.live_minutes WHERE customer_id = %s", (GATHERED,))
+        assert sorted(row[0] for row in kept) == sorted(GATHERED_DIMENSIONS)
+    fields = "beacons,count,received,rejected,viewers_now,views_started"
+    of_intake = {
+        "one": {"received": 900 * STEPS, "rejected": 450 * STEPS},
+        OTHER: {"received": 42 * STEPS, "rejected": 21 * STEPS},
+    }
+    expected = {
+        REJECTED: {"one": {"count": 471 * STEPS}, "key": {"count": 3 * STEPS}},
+        COLLECTOR: of_intake,
+        RELEASE: of_intake,
+    }
+    of_viewers = {"viewers_now": 900 + 5.5, "views_started": 900}, {"viewers_now": 42 + 11, "views_started": 42}
+    for dimension in ALL_DIMENSIONS:
+        asked = AskedPast(
+            customer="*",
+            from_ms=FIRST * MINUTE_MS,
+            until_ms=(FIRST + 1) * MINUTE_MS,
+            dimension=dimension,
+            fields=fields,
+        )
+        found = {
+            one.value: {field: numbers[0] for field, numbers in one.series.items() if numbers[0]}
+            for one in answered(made, asked, EVERYTHING).values
+        }
+        named = "DE\x1ffastly" if "," in dimension else "one"
+        assert found == expected.get(dimension, dict(zip((named, OTHER), of_viewers, strict=True))), dimension
+
+
 def test_more_values_than_may_be_added_up_are_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Three customers, which cost five a minute, with eight values of five numbers each.
     monkeypatch.setattr(past_of_all, "NUMBERS_MAX", 3 * (3 * 5 + 8 * 5))
@@ -251,3 +351,50 @@ def test_more_values_than_may_be_added_up_are_refused(dsn: str, monkeypatch: pyt
     monkeypatch.setattr(past_of_all, "NUMBERS_MAX", 3 * (3 * 5 + 8 * 5) - 1)
     with pytest.raises(Wrong, match="the 3 customers with figures in these 3 minutes have too many values: ask for"):
         ask(dsn, EVERYTHING, MINUTE_MS, dimension="cdn")
+
+
+def test_values_of_every_minute_count_against_the_limit(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Many titles, and in the newest minute one.
+    made = postgres.create_database(f"past_{uuid4().hex}")
+    with closing(Serving(made, away_seconds_max=20, stop=Event())) as serving:
+        serving.open()
+    with psycopg.connect(made) as connection:
+        for at, titles in enumerate((300, 40, 1)):
+            land(connection, "acme", LATER + at, steps(titles))
+            found = {f"t{number}": watched(1) for number in range(titles)}
+            land(connection, "acme", LATER + at, LiveSteps(values=found), "video_title")
+    needed = {MINUTE_MS: 3 * 5 + 341 * 5, BUCKET_MS: 3 * 5 + 341 * 5 * STEPS}
+    for step_ms, numbers in needed.items():
+        monkeypatch.setattr(past_of_all, "NUMBERS_MAX", numbers)
+        assert len(ask(made, EVERYTHING, step_ms, dimension="video_title").values) == SLICE_VALUES_MAX + 1
+        monkeypatch.setattr(past_of_all, "NUMBERS_MAX", numbers - 1)
+        with pytest.raises(Wrong, match="too many values: ask for a shorter time, for one value, or for one customer"):
+            ask(made, EVERYTHING, step_ms, dimension="video_title")
+
+
+@pytest.mark.parametrize("customer", ["*", "acme"])
+def test_a_question_that_takes_too_long_is_not_called_away(dsn: str, customer: str) -> None:
+    with psycopg.connect(dsn) as other:
+        # Postgres answers, and the minutes cannot be read as long as this is held.
+        other.execute("LOCK TABLE serving.live_minutes IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(TimeoutError):
+            ask(dsn, EVERYTHING, MINUTE_MS, customer, seconds_max=2)
+
+
+def test_a_postgres_that_hangs_meanwhile_is_away(dsn: str) -> None:
+    waits = "SELECT pid FROM pg_stat_activity WHERE application_name = 'playhead-test' AND wait_event_type = 'Lock'"
+    with (
+        psycopg.connect(dsn) as other,
+        psycopg.connect(dsn, autocommit=True) as watching,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        other.execute("LOCK TABLE serving.live_minutes IN ACCESS EXCLUSIVE MODE")
+        asked = thread.submit(ask, dsn, EVERYTHING, MINUTE_MS, seconds_max=8)
+        wait_until(lambda: watching.execute(waits).fetchone() is not None, 20, "the question is being read")
+        (backend,) = watching.execute(waits).fetchone() or (0,)
+        os.kill(backend, signal.SIGSTOP)
+        try:
+            with pytest.raises(pool.PostgresAway):
+                asked.result()
+        finally:
+            os.kill(backend, signal.SIGCONT)

@@ -355,13 +355,23 @@ async def test_while_postgres_is_away_nobody_is_let_in_or_thrown_out(desk: Desk)
     stream.close()
 
 
+async def test_who_has_no_customer_that_is_counted_waits_and_sees_no_zeros(desk: Desk) -> None:
+    desk.board.take_records([live(100, customer_id="acme", viewers_now=3)])
+    stream = await desk.client.get("/v1/live/stream", headers=_headers(OWNER))
+    while (await next_picture(stream))["state"] != "live":
+        pass
+    stream.close()
+    picture = await desk.json("/v1/live", GLOBEX_VIEWER)
+    assert (picture["state"], picture["now"], picture["series"], picture["totals"]) == ("waiting", None, {}, {})
+
+
 async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
-    desk.board.take_records([live(100, viewers_now=3)])
+    desk.board.take_records([live(100, customer_id="globex", viewers_now=3)])
     stream = await desk.client.get("/v1/live/stream", headers=_headers(GLOBEX_VIEWER))
     while (await next_picture(stream))["state"] != "live":
         pass
     del desk.known.people[GLOBEX_VIEWER]
-    desk.board.take_records([live(101, viewers_now=9)])
+    desk.board.take_records([live(101, customer_id="globex", viewers_now=9)])
     async with asyncio.timeout(20):
         rest = await stream.content.read()
     assert b"data: {" not in rest

@@ -13,6 +13,7 @@ from yarl import URL
 
 from deploy.local.ports import free_port
 from services.accounts.http.access import METRICS, Routing
+from services.dashboard import forwarding
 from services.dashboard.forwarding import Forwarding
 from services.rim.http.openapi import Operation, document
 from shared.http.problems import TYPES, Problem
@@ -59,14 +60,14 @@ async def passing(
 
     routing.get("/v1/live", own, METRICS, name="live")
     async with TestServer(behind, handler_cancellation=True) as server:
-        forwarding = Forwarding(str(server.make_url("/")) if url is None else url, wait_seconds_max=seconds)
-        forwarding.add_to(routing, [Operation("/v1/live", "what is now", Problem)])
-        await forwarding.open()
+        passing_on = Forwarding(str(server.make_url("/")) if url is None else url, wait_seconds_max=seconds)
+        passing_on.add_to(routing, [Operation("/v1/live", "what is now", Problem)])
+        await passing_on.open()
         try:
             async with TestClient(TestServer(app, handler_cancellation=True)) as client:
                 yield client, elsewhere
         finally:
-            await forwarding.close()
+            await passing_on.close()
 
 
 async def test_a_question_and_its_answer_are_passed_on_as_they_are() -> None:
@@ -170,29 +171,52 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_whole() -> None:
             await (await client.get("/v1/exports/1")).read()
 
 
-async def test_the_document_is_that_of_both_services_or_there_is_none_yet() -> None:
+async def test_the_document_is_that_of_both_services_or_there_is_none_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a document would say that there is no other half."""
-    is_away = False
+    monkeypatch.setattr(forwarding, "_DOCUMENT_SECONDS", 0.0)
+    answers: list[Callable[[web.Request], Any]] = []
 
-    async def described(request: web.Request) -> web.StreamResponse:
-        if is_away:
-            return await _breaks_off(request)
+    async def described(_: web.Request) -> web.StreamResponse:
         return web.json_response(document([Operation("/v1/overall", "all views", Problem)]))
 
-    async def paths(client: Any) -> dict[str, Any]:
-        async with client.get("/v1/openapi.json") as answer:
-            assert answer.status == 200
-            found: dict[str, Any] = (await answer.json())["paths"]
-        return found
+    async def no_document(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"paths": {"/v1/overall": {"parameters": []}}, "components": {"schemas": {}}})
 
-    async with passing(_breaks_off) as (client, _), client.get("/v1/openapi.json") as answer:
-        assert (answer.status, (await answer.json())["type"]) == (503, f"{TYPES}query-away")
-    async with passing(described) as (client, _):
-        found = await paths(client)
-        assert set(found) == {"/v1/live", "/v1/overall"}
-        assert {"502", "503", "504"} <= set(found["/v1/overall"]["get"]["responses"])
-        assert "502" not in found["/v1/live"]["get"]["responses"]
-        is_away = True
-        assert await paths(client) == found, "what it said before"
+    async def another(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"status": "ok"})
+
+    async def now(request: web.Request) -> web.StreamResponse:
+        return await answers[-1](request)  # type: ignore[no-any-return]
+
+    async def given(client: Any) -> tuple[int, dict[str, Any]]:
+        async with client.get("/v1/openapi.json") as answer:
+            return answer.status, await answer.json()
+
+    async with passing(now) as (client, _):
+        for answer in (_breaks_off, no_document, another):
+            answers.append(answer)
+            status, problem = await given(client)
+            assert (status, problem["type"]) == (503, f"{TYPES}query-away")
+        answers.append(described)
+        status, whole = await given(client)
+        assert (status, set(whole["paths"])) == (200, {"/v1/live", "/v1/overall"})
+        assert {"502", "503", "504"} <= set(whole["paths"]["/v1/overall"]["get"]["responses"])
+        assert "502" not in whole["paths"]["/v1/live"]["get"]["responses"]
+        for answer in (_breaks_off, no_document, another):
+            answers.append(answer)
+            assert await given(client) == (200, whole), "what it said before"
     async with passing(url="") as (client, _):
-        assert set(await paths(client)) == {"/v1/live"}, "no other service is set"
+        assert set((await given(client))[1]["paths"]) == {"/v1/live"}, "no other service is set"
+
+
+async def test_who_asks_for_the_document_again_does_not_ask_the_other_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "_DOCUMENT_SECONDS", 3_600.0)
+
+    async def described(_: web.Request) -> web.StreamResponse:
+        return web.json_response(document([Operation("/v1/overall", "all views", Problem)]))
+
+    async with passing(described) as (client, elsewhere):
+        for _ in range(5):
+            async with client.get("/v1/openapi.json") as answer:
+                assert answer.status == 200
+        assert len(elsewhere.seen) == 1

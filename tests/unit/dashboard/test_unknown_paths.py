@@ -19,7 +19,7 @@ from tests.unit.query.test_app import headers_of
 
 
 @contextlib.asynccontextmanager
-async def _client(service: str) -> AsyncIterator[Any]:
+async def client_of(service: str) -> AsyncIterator[Any]:
     """A client of `query`; `dashboard`, which passes on to it; or `alone`, which is the dashboard without it."""
     async with query_desk() as at:
         if service == "query":
@@ -52,7 +52,7 @@ async def _client(service: str) -> AsyncIterator[Any]:
 async def test_what_nobody_serves_is_answered_with_a_problem(
     service: str, method: str, path: str, status: int, allowed: str | None
 ) -> None:
-    async with _client(service) as client, client.request(method, path, headers=headers_of(METRICS_TOKEN)) as answer:
+    async with client_of(service) as client, client.request(method, path, headers=headers_of(METRICS_TOKEN)) as answer:
         problem = await answer.json(content_type=PROBLEM_JSON)
 
     assert (answer.status, problem["status"], problem["type"]) == (
@@ -65,7 +65,7 @@ async def test_what_nobody_serves_is_answered_with_a_problem(
 
 @pytest.mark.parametrize("service", ["query", "dashboard"])
 async def test_the_head_of_an_answer_is_asked_for_alone(service: str) -> None:
-    async with _client(service) as client:
+    async with client_of(service) as client:
         for path, status, kind in (("/v1/nope", 404, PROBLEM_JSON), ("/v1/overall", 200, "application/json")):
             async with client.head(path, headers=headers_of(METRICS_TOKEN)) as answer:
                 assert (answer.status, answer.content_type, await answer.read()) == (status, kind, b"")
@@ -74,12 +74,12 @@ async def test_the_head_of_an_answer_is_asked_for_alone(service: str) -> None:
 @pytest.mark.parametrize("service", ["dashboard", "alone"])
 @pytest.mark.parametrize("method", ["POST", "OPTIONS"])
 async def test_a_path_of_the_dashboard_names_its_own_methods(service: str, method: str) -> None:
-    async with _client(service) as client, client.request(method, "/v1/live") as answer:
+    async with client_of(service) as client, client.request(method, "/v1/live") as answer:
         problem = await answer.json(content_type=PROBLEM_JSON)
 
     assert (answer.status, problem["type"], answer.headers["Allow"]) == (405, f"{TYPES}method", "GET,HEAD")
 
 
 async def test_files_of_the_page_are_no_part_of_the_api() -> None:
-    async with _client("dashboard") as client, client.get("/static/nope.js") as answer:
+    async with client_of("dashboard") as client, client.get("/static/nope.js") as answer:
         assert (answer.status, answer.content_type) == (404, "text/plain")

@@ -6,6 +6,7 @@ from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.question import parsed
 from services.query.core.resources import errors
 from services.query.core.resources.errors import AskedErrors, ErrorList
+from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.reading import ViewsInMemory
@@ -26,5 +27,4 @@ def counted(views: list[View]) -> list[View]:
 def list_of_errors(engine: Engine, views: list[View], **given: str) -> ErrorList:
     parameters = list((WITHIN | given).items())
     asked = errors.understood(parsed(AskedErrors, parameters), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
-    rows, about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: errors.asked_of(asked)))
-    return errors.answer(asked, rows, about)
+    return asyncio.run(Lists(ViewsInMemory(engine, views)).errors(asked))

@@ -3,16 +3,21 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from services.query.core.sql.statements import SAMPLED_BY
+from services.query.core.sql.lots import SAMPLED_BY, lots
 from services.query.rim import columns
 from services.query.rim.columns import Columns, Kept, TooManyValues, Values
 from shared.statistics.suspects.sampling import FEW_OF
 
 FIELDS = ("cdn", "watch_ms")
+#: Times of the few, and of others.
+TIMES = np.arange(1_000, dtype=np.int64)
+IS_FEW = lots(TIMES) % FEW_OF == 0
+FEW, OTHERS = TIMES[IS_FEW].tolist(), TIMES[~IS_FEW].tolist()
 BIG = 1 << 40
 
 
@@ -103,7 +108,7 @@ def test_rows_that_come_beside_may_have_new_texts_and_larger_numbers(tmp_path: P
 
 def test_the_few_by_which_views_are_counted_come_first_in_every_column(tmp_path: Path) -> None:
     held = Columns(1 << 20)
-    path = a_file(tmp_path, "1", first_append_ms=[7, 2 * FEW_OF, None, 3 * FEW_OF])
+    path = a_file(tmp_path, "1", first_append_ms=[OTHERS[0], FEW[1], None, FEW[2]])
 
     kept(held, path, fields=("cdn",))
     found = kept(held, path, fields=(*FIELDS, SAMPLED_BY))
@@ -117,10 +122,10 @@ def test_the_few_by_which_views_are_counted_come_first_in_every_column(tmp_path:
 
 def test_the_few_of_rows_that_come_beside_are_among_the_few(tmp_path: Path) -> None:
     held = Columns(1 << 20)
-    path = a_file(tmp_path, "1", first_append_ms=[7, 2 * FEW_OF, None, 3 * FEW_OF])
+    path = a_file(tmp_path, "1", first_append_ms=[OTHERS[0], FEW[1], None, FEW[2]])
     rows = pa.table(
         {"hour": [1] * 3, "customer_id": ["new"] * 3, "cdn": ["own"] * 3, "watch_ms": [BIG, 6, 7]}
-        | {SAMPLED_BY: pa.array([FEW_OF, FEW_OF + 1, None], pa.int64())}
+        | {SAMPLED_BY: pa.array([FEW[3], OTHERS[1], None], pa.int64())}
     )
 
     whole = held.widened(kept(held, path, fields=(*FIELDS, SAMPLED_BY)), rows)

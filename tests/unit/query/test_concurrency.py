@@ -11,6 +11,7 @@ from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
 from services.query.core.resources import concurrency, titles
+from services.query.core.resources.audience import Audience
 from services.query.core.resources.concurrency import CURVES_MAX, AskedConcurrency, Concurrency
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
@@ -40,16 +41,31 @@ def many(views: list[View]) -> list[View]:
     ]
 
 
-def touching(views: list[View]) -> list[View]:
+def touching(views: list[View], length_ms: int = 2 * DAY_MS) -> list[View]:
     """Those that were open at some time of the range."""
-    end_ms = T0_MS + 2 * DAY_MS
+    end_ms = T0_MS + length_ms
     read = [view for view in views if not view.deleted and T0_MS <= counts_at(view) < end_ms + DAY_MS]
     return [view for view in read if view.view_start_ms < end_ms and counts_at(view) > max(T0_MS, view.view_start_ms)]
 
 
-def curve(views: list[View], video: str, at_ms: list[int]) -> list[int]:
+def at_once(views: list[View], at_ms: int) -> int:
+    return sum(view.view_start_ms <= at_ms < counts_at(view) for view in views)
+
+
+def curve(views: list[View], video: str, answer: Concurrency) -> list[Audience]:
+    """Of each step the most at once, and when that was first: a count changes at beginnings and ends alone."""
     own = [view for view in views if view.video_id == video]
-    return [sum(view.view_start_ms <= at < counts_at(view) for view in own) for at in at_ms]
+    changes = sorted({at_ms for view in own for at_ms in (view.view_start_ms, counts_at(view))})
+    found = []
+    for from_ms in answer.at_ms:
+        within = [from_ms, *(at_ms for at_ms in changes if from_ms < at_ms < from_ms + answer.step_ms)]
+        most = max(at_once(own, at_ms) for at_ms in within)
+        found.append(Audience(next(at_ms for at_ms in within if at_once(own, at_ms) == most), most))
+    return found
+
+
+def peak(steps: list[Audience]) -> Audience:
+    return max(steps, key=lambda one: one.views)
 
 
 def test_the_titles_with_the_highest_peaks_are_drawn_each_as_a_recount_has_it(engine: Engine, many: list[View]) -> None:
@@ -59,13 +75,12 @@ def test_the_titles_with_the_highest_peaks_are_drawn_each_as_a_recount_has_it(en
     assert answer.step_ms == HOUR_MS
     assert answer.at_ms == list(range(T0_MS, T0_MS + 2 * DAY_MS, HOUR_MS))
     assert (answer.n, answer.titles_n) == (len(read), 7)
-    truth = {video: curve(read, video, answer.at_ms) for video in {view.video_id or "" for view in read}}
-    highest = sorted((-max(views), video) for video, views in truth.items())
-    assert [-peak for peak, _ in highest[:4]] == [one.peak.views for one in answer.titles if one.peak]
+    truth = {video: curve(read, video, answer) for video in {view.video_id or "" for view in read}}
+    highest = sorted((peak(steps).views for steps in truth.values()), reverse=True)
+    assert highest[:4] == [one.peak.views for one in answer.titles if one.peak]
     for one in answer.titles:
-        assert one.views == truth[one.video_id]
-        assert one.peak is not None
-        assert one.peak.at_ms == answer.at_ms[one.views.index(max(one.views))]
+        assert one.views == [step.views for step in truth[one.video_id]]
+        assert one.peak == peak(truth[one.video_id])
         own = [view for view in read if view.video_id == one.video_id]
         assert one.n == len(own)
         # Also one that began after the range, and ended within a day of it.
@@ -86,7 +101,53 @@ def test_titles_that_are_chosen_are_drawn_also_one_without_a_view(engine: Engine
     assert answer.titles[-1].video_id == "nothing"
     assert (answer.titles[-1].n, set(answer.titles[-1].views)) == (0, {0})
     for one in answer.titles:
-        assert one.views == curve(read, one.video_id, answer.at_ms)
+        assert one.views == [step.views for step in curve(read, one.video_id, answer)]
+
+
+@pytest.mark.parametrize("hours", [2, 10, 30, 20 * 24])
+def test_short_views_between_two_steps_are_in_the_most_at_once(engine: Engine, hours: int) -> None:
+    chance, length_ms = random.Random(hours), hours * HOUR_MS
+    # Most come in the evening, and stay for less than a step; some come and go in the same ms.
+    begins = [round(length_ms * chance.triangular(-0.1, 1.1, 0.7)) for _ in range(400)]
+    views = [
+        spanning(
+            f"{number}", f"video {number % 3}", begin, chance.choice([1, 1_000, length_ms // 300, length_ms // 20])
+        )
+        for number, begin in enumerate(begins)
+    ]
+
+    answer = answered(engine, views, now_ms=T0_MS + 2 * length_ms, to=str(T0_MS + length_ms))
+
+    assert len(answer.titles) == 3
+    for one in answer.titles:
+        truth = curve(touching(views, length_ms), one.video_id, answer)
+        assert one.views == [step.views for step in truth]
+        assert one.peak == peak(truth)
+        # Samples at the steps' beginnings would say less.
+        own = [view for view in views if view.video_id == one.video_id]
+        assert sum(one.views) > sum(at_once(own, at_ms) for at_ms in answer.at_ms)
+
+
+def test_a_view_that_ends_as_another_begins_is_not_open_beside_it(engine: Engine) -> None:
+    minute = HOUR_MS // 60
+    views = [spanning(f"{at}", "film", at * minute, minute) for at in range(50, 130)]
+    # Open over the beginning of a step, and ended within it: carried there. One that ends as the step begins is not.
+    views += [spanning("over", "news", 3 * HOUR_MS - minute, 2 * minute), spanning("to", "news", 4 * HOUR_MS, HOUR_MS)]
+
+    by_video = {one.video_id: one for one in answered(engine, views).titles}
+
+    assert by_video["film"].views[:4] == [1, 1, 1, 0]
+    assert by_video["news"].views[:7] == [0, 0, 1, 1, 1, 0, 0]
+    assert by_video["news"].peak == Audience(T0_MS + 3 * HOUR_MS - minute, 1)
+
+
+def test_titles_are_put_in_order_by_what_was_at_once_between_the_steps(engine: Engine) -> None:
+    steady = [shown(f"s{number}", "steady", 0, hours=40) for number in range(2)]
+    burst = [spanning(f"b{number}", "burst", HOUR_MS + 1_000 + number, 1_000) for number in range(5)]
+
+    answer = answered(engine, [*steady, *burst], limit="1")
+
+    assert [(one.video_id, one.peak) for one in answer.titles] == [("burst", Audience(T0_MS + HOUR_MS + 1_004, 5))]
 
 
 def test_a_filter_holds_and_views_without_a_video_are_of_no_title(engine: Engine, views: list[View]) -> None:
@@ -109,8 +170,13 @@ def test_the_curves_end_now(engine: Engine, many: list[View]) -> None:
 
 def shown(view_id: str, video: str, begin: int, *, hours: int = 1) -> View:
     """A view that is open from the `begin`th hour of the range on."""
-    at_ms = T0_MS + begin * HOUR_MS
-    times = {"view_start_ms": at_ms, "view_end_ms": at_ms + hours * HOUR_MS, "last_append_ms": at_ms + hours * HOUR_MS}
+    return spanning(view_id, video, begin * HOUR_MS, hours * HOUR_MS)
+
+
+def spanning(view_id: str, video: str, begin_ms: int, length_ms: int) -> View:
+    """A view that is open for so long from a moment of the range on."""
+    at_ms = T0_MS + begin_ms
+    times = {"view_start_ms": at_ms, "view_end_ms": at_ms + length_ms, "last_append_ms": at_ms + length_ms}
     return a_view(random.Random(view_id), view_id, video_id=video, first_append_ms=at_ms, deleted=False, **times)
 
 

@@ -2,21 +2,26 @@
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 from msgspec import structs
 
+from services.query.answering import TooManyRows
 from services.query.core.answer import Figure, Span
 from services.query.core.calendar import HOUR_MS, Range
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
-from services.query.core.question import parsed
+from services.query.core.question import Question, parsed
 from services.query.core.resources import errors
 from services.query.core.resources.errors import AskedErrors
+from services.query.core.resources.errors_seen import LOOK_BACK_DAYS
+from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
-from tests.unit.query.recounting import DAY_MS, T0_MS, counts_at
+from tests.unit.query.reading import ViewsInMemory
+from tests.unit.query.recounting import DAY_MS, T0_MS, a_view, counts_at
 
 SINCE_MS = T0_MS + 2 * DAY_MS
 RANGE = {"from": str(SINCE_MS), "to": str(SINCE_MS + 2 * DAY_MS)}
@@ -63,6 +68,53 @@ def test_errors_are_counted_with_texts_places_and_samples(engine: Engine, views:
             assert (one.before.value, one.before.n) == (len(earlier) / len(before), len(before))
 
 
+def with_code(view_id: str, code: str | None, at_ms: int) -> View:
+    times = {"view_start_ms": at_ms, "view_end_ms": at_ms, "last_append_ms": at_ms, "first_append_ms": at_ms}
+    return a_view(random.Random(view_id), view_id, error_code=code, error_message=None, deleted=False, **times)
+
+
+def test_a_code_that_paused_for_longer_than_the_range_is_not_new_and_says_when_it_was_first(engine: Engine) -> None:
+    from_ms, since_ms = T0_MS + 40 * DAY_MS, T0_MS + 40 * DAY_MS + 12 * HOUR_MS
+    first_ms = from_ms - 20 * DAY_MS + 7
+    views = [
+        with_code("long ago", "ancient", from_ms - 30 * DAY_MS - 1),
+        with_code("in time", "edge", from_ms - 30 * DAY_MS),
+        with_code("paused", "paused", first_ms),
+        *(with_code(f"{code} now", code, since_ms + HOUR_MS) for code in ("ancient", "edge", "paused", "fresh")),
+        *(with_code(f"fine {number}", None, from_ms + number) for number in range(3)),
+    ]
+    given = {"from": str(from_ms), "to": str(from_ms + DAY_MS), "since": str(since_ms)}
+
+    answer = list_of_errors(engine, views, **given)
+
+    by_code = {one.code: one for one in answer.errors}
+    assert answer.seen_from_ms == from_ms - 30 * DAY_MS
+    assert {code for code, one in by_code.items() if one.is_new} == {"ancient", "fresh"}
+    assert (by_code["paused"].first_ms, by_code["edge"].first_ms) == (first_ms, from_ms - 30 * DAY_MS)
+    assert {by_code[code].first_ms for code in ("ancient", "fresh")} == {since_ms + HOUR_MS}
+    # Views before the range are of none of its counts.
+    assert (answer.n, {one.views for one in answer.errors}) == (7, {1})
+    ordered = list_of_errors(engine, views, **given, order_by="first_seen", order="ascending")
+    assert [one.code for one in ordered.errors] == ["edge", "paused", "ancient", "fresh"]
+
+
+async def test_where_the_days_before_have_too_many_views_the_range_alone_says_what_is_new(engine: Engine) -> None:
+    class Short(ViewsInMemory):
+        async def rows(self, question: Question, asked: Any) -> Any:
+            if question.range.from_ms < T0_MS:
+                raise TooManyRows
+            return await super().rows(question, asked)
+
+    views = [with_code("before", "net", T0_MS - HOUR_MS), with_code("now", "net", T0_MS + HOUR_MS)]
+    given = [("from", str(T0_MS)), ("to", str(T0_MS + DAY_MS)), ("since", str(T0_MS + 1))]
+    asked = errors.understood(parsed(AskedErrors, given), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
+
+    answer = await Lists(Short(engine, views)).errors(asked)
+
+    assert answer.seen_from_ms == T0_MS
+    assert [(one.first_ms, one.is_new) for one in answer.errors] == [(T0_MS + HOUR_MS, True)]
+
+
 def test_pages_of_errors_are_the_whole_list_and_know_all_views(engine: Engine, views: list[View]) -> None:
     whole = list_of_errors(engine, views)
     pages = [list_of_errors(engine, views, limit="1")]
@@ -96,6 +148,13 @@ def beside(against: str) -> Span:
     return Span(begin_ms, begin_ms + to_ms - from_ms)
 
 
+def seen_before(views: list[View], from_ms: int) -> list[View]:
+    """Those of the days before a range in which codes are looked for."""
+    return [
+        view for view in views if not view.deleted and from_ms - LOOK_BACK_DAYS * DAY_MS <= counts_at(view) < from_ms
+    ]
+
+
 def order_of_errors(views: list[View], order_by: str, against: str, *, is_ascending: bool) -> list[str]:
     """The codes in their order, counted in Python."""
     within = {name: int(value) for name, value in (WITHIN | AGAINST[against]).items() if value.isdigit()}
@@ -110,7 +169,8 @@ def order_of_errors(views: list[View], order_by: str, against: str, *, is_ascend
     def place(code: str) -> float:
         times = [counts_at(view) for view in kept if view.error_code == code]
         shares = [sum(view.error_code == code for view in of) / len(of) for of in (later, earlier) if of]
-        found = {"views": len(times), "first_seen": min(times), "last_seen": max(times)}
+        first = [*times, *(counts_at(view) for view in seen_before(views, from_ms) if view.error_code == code)]
+        found = {"views": len(times), "first_seen": min(first), "last_seen": max(times)}
         return shares[0] - shares[1] if order_by == "change" else found[order_by]
 
     codes = {view.error_code for view in kept if view.error_code}
@@ -173,7 +233,8 @@ def test_errors_beside_another_range_are_counted_in_the_range_alone(
     before = [view for view in with_many_codes if not view.deleted and span.from_ms <= counts_at(view) < span.to_ms]
     for one in answer.errors:
         own = sum(view.error_code == one.code for view in before)
-        assert (one.is_new, one.before, one.after) == (own == 0, Figure(own / len(before), len(before)), one.share)
+        known = own + sum(view.error_code == one.code for view in seen_before(with_many_codes, from_ms))
+        assert (one.is_new, one.before, one.after) == (known == 0, Figure(own / len(before), len(before)), one.share)
     if against == "previous":
         assert [one.code for one in answer.errors if one.is_new] == ["fresh"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
+from msgspec import structs
 
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
@@ -27,6 +28,9 @@ def views() -> list[View]:
     return some_views()
 
 
+TIMES = ["from_ms", "from_at", "to_ms", "to_at"]
+
+
 async def exported(engine: Engine, views: list[View], folder: Path, what: str, parameters: dict[str, str]) -> pa.Table:
     """The file of a question."""
     async with desk(engine, views, folder) as at:
@@ -41,11 +45,11 @@ async def exported(engine: Engine, views: list[View], folder: Path, what: str, p
     [
         ("overall", {}, ["views", "viewers", "viewers_n"]),
         ("breakdown", {"by": "cdn"}, ["kind", "cdn", "views", "viewers", "viewers_n"]),
-        ("timeseries", {"bucket": "day"}, ["from_ms", "to_ms", "views", "viewers", "viewers_n"]),
+        ("timeseries", {"bucket": "day"}, ["from_ms", "from_at", "to_ms", "to_at", "views", "viewers", "viewers_n"]),
         (
             "timeseries",
             {"bucket": "day", "by": "cdn"},
-            ["kind", "value", "from_ms", "to_ms", "views", "viewers", "viewers_n"],
+            ["kind", "value", "from_ms", "from_at", "to_ms", "to_at", "views", "viewers", "viewers_n"],
         ),
     ],
 )
@@ -62,8 +66,8 @@ async def test_a_question_becomes_a_file_with_its_figures(
     "case",
     [
         ("overall", {}, []),
-        ("timeseries", {"bucket": "day"}, ["from_ms", "to_ms"]),
-        ("timeseries", {"bucket": "day", "by": "source"}, ["kind", "value", "from_ms", "to_ms"]),
+        ("timeseries", {"bucket": "day"}, TIMES),
+        ("timeseries", {"bucket": "day", "by": "source"}, ["kind", "value", *TIMES]),
         ("breakdown", {"by": "source"}, ["kind", "source"]),
     ],
 )
@@ -120,3 +124,50 @@ async def test_a_distribution_beside_another_range_has_the_bins_of_both(
         ]
         assert values
         assert table[name].to_pylist() == [sum(low <= one < high for one in values) for low, high in bounds]
+
+
+async def test_codes_of_errors_become_a_file_as_they_are_listed(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    coded = [
+        structs.replace(view, error_code=f"code {number % 4}" if number % 5 else None)
+        for number, view in enumerate(views)
+    ]
+    given = WITHIN | {"since": str(T0_MS + DAY_MS), "order_by": "last_seen"}
+    table = await exported(engine, coded, tmp_path, "errors", given)
+
+    kept = [view for view in own(coded) if view.error_code is not None]
+    times = {
+        code: [counts_at(view) for view in kept if view.error_code == code] for code in {v.error_code for v in kept}
+    }
+    assert table["code"].to_pylist() == sorted(times, key=lambda code: -max(times[code]))
+    for row in table.to_pylist():
+        of_code = times[row["code"]]
+        assert (row["views"], row["first_ms"], row["last_ms"]) == (len(of_code), min(of_code), max(of_code))
+        assert row["share_n"] == len(own(coded))
+        assert row["is_new"] == (min(of_code) >= T0_MS + DAY_MS)
+    assert {"first_at", "last_at", "before", "after_n"} <= set(table.column_names)
+    without = await exported(engine, coded, tmp_path, "errors", WITHIN)
+    assert "is_new" not in without.column_names
+    # Beside another range: the counts are of the range alone.
+    from_ms, to_ms = T0_MS + 2 * DAY_MS, T0_MS + 4 * DAY_MS
+    given = {"from": str(from_ms), "to": str(to_ms), "compare": "previous"}
+    beside = await exported(engine, coded, tmp_path, "errors", given)
+    counts = Counter(view.error_code for view in kept if from_ms <= counts_at(view) < to_ms)
+    assert dict(zip(beside["code"].to_pylist(), beside["views"].to_pylist(), strict=True)) == counts
+
+
+async def test_titles_become_a_file_as_they_are_listed_beside_another_range(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    named = [
+        structs.replace(view, video_id=f"video {number % 3}", video_title="=A") for number, view in enumerate(views)
+    ]
+    given = WITHIN | {"order_by": "views", "compare": "previous"}
+    table = await exported(engine, named, tmp_path, "titles", given)
+
+    counts = Counter(view.video_id for view in own(named))
+    assert sorted(table["views"].to_pylist(), reverse=True) == table["views"].to_pylist()
+    assert dict(zip(table["video_id"].to_pylist(), table["views"].to_pylist(), strict=True)) == counts
+    assert set(table["title"].to_pylist()) == {"'=A"}
+    assert {"series", "rebuffer_fraction", "rebuffer_fraction_n", "rebuffer_fraction_before"} <= set(table.column_names)

@@ -47,7 +47,8 @@ async def test_a_search_becomes_a_file_with_all_rows_of_the_askers_customers(
 
     table = pq.read_table(pa.BufferReader(data)) if kind == "parquet" else pa_csv.read_csv(pa.BufferReader(data))
     expected = own(views)
-    assert table.column_names == ["customer_id", "view_id", "day", "counted_ms", "country", "startup_ms", "custom.plan"]
+    named = ["customer_id", "view_id", "day", "date", "counted_ms", "counted_at"]
+    assert table.column_names == [*named, "country", "startup_ms", "custom.plan"]
     assert sorted(table["view_id"].to_pylist()) == sorted(view.view_id for view in expected)
     assert job["rows"] == table.num_rows == len(expected)
     assert [action for _, action, _ in at.audit.noted] == ["made_export", "fetched_export"]

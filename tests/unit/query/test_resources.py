@@ -243,13 +243,14 @@ def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, v
         "final", parsed(AskedTitle, list(within.items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
     )
     rows, _ = asyncio.run(ViewsInMemory(engine, views).rows(asked.rows, lambda _: title.asked_of(asked)))
-    (named,), changes, ranges, reached = rows
+    (named,), most, ranges, reached = rows
 
     own = [view for view in views if view.video_id == "final" and not view.deleted]
     read = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 3 * DAY_MS]
-    for point in title.concurrency(asked, changes):
-        open_then = [view for view in read if view.view_start_ms <= point.at_ms < counts_at(view)]
-        assert point.views == len(open_then)
+    begins = sorted({view.view_start_ms for view in read})
+    for point in asked.steps.curve(most):
+        moments = [point.at_ms, *(at for at in begins if point.at_ms < at < point.at_ms + HOUR_MS)]
+        assert point.views == max(sum(one.view_start_ms <= at < counts_at(one) for one in read) for at in moments)
     assert asked.steps.step_ms == HOUR_MS
 
     ended = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 2 * DAY_MS]
@@ -273,9 +274,9 @@ def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, v
 def test_a_curve_ends_now_also_where_its_range_goes_on(now_ms: int, last_ms: int | None) -> None:
     given = parsed(AskedTitle, [("from", str(T0_MS)), ("to", str(T0_MS + 2 * DAY_MS))])
     asked = title.understood_title("final", given, lambda _: EVERY_CUSTOMER, now_ms, days_max=400)
-    curve = title.concurrency(asked, [{"step": 0, "change": 3}, {"step": 30, "change": -3}])
+    curve = asked.steps.curve([{"step": 0, "views": 3, "at_ms": 7}])
     assert asked.steps.step_ms == HOUR_MS
-    assert [point.views for point in curve] == [3] * len(curve)
+    assert [point.views for point in curve] == [3, 0, 0, 0, 0, 0][: len(curve)]
     assert (curve[-1].at_ms if curve else None) == last_ms
 
 

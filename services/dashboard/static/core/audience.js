@@ -1,6 +1,8 @@
 // @ts-check
 // Titles whose viewers are drawn in one chart: which they are, and their lines. Pure.
 
+import { DAY_MS } from "./place/ranges.js";
+
 /** Titles of one chart: as many as the API answers, and as there are colours. */
 export const CURVES_MAX = 10;
 
@@ -43,4 +45,18 @@ export function linesOfTitles({ at_ms, titles }) {
     counts: [],
   }));
   return { times: at_ms.map((at) => at / 1_000), lines };
+}
+
+/** How long after a range a view ends at the latest that counts as open in it. */
+const LATER_MS = DAY_MS;
+
+/**
+ * The place of the views that were open at a moment: begun, and not ended.
+ * @param {number} at_ms
+ * @param {{filters: string[]}} of - Of which views.
+ * @param {{from_ms: number, to_ms: number}} range - In which they are counted.
+ */
+export function viewsAt(at_ms, { filters }, range) {
+  const open = [{ number: "view_start_ms", below: at_ms + 1 }, { number: "view_end_ms", at_least: at_ms + 1 }];
+  return { screen: "views", range: "", from: String(range.from_ms), to: String(range.to_ms + LATER_MS), filters: [...filters, ...open.map((one) => JSON.stringify(one))], more: {} };
 }

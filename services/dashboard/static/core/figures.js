@@ -31,6 +31,14 @@ export function isShown(metric, figure) {
 }
 
 /**
+ * A figure as a chart has it; null is a gap. Without a view a count is 0, where it is known that there was none, and a share is nothing.
+ * @param {string} metric
+ * @param {{value: number | null, n: number} | undefined} figure
+ * @param {boolean} isKnown - Whether views of that time are counted.
+ */
+export const drawnValue = (metric, figure, isKnown) => (isShown(metric, figure) || (isKnown && figure?.n === 0) ? (figure?.value ?? null) : null);
+
+/**
  * Of a figure that has views and is not shown, why; else empty.
  * @param {string} metric
  * @param {{n: number} | undefined} figure

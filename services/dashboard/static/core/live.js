@@ -191,12 +191,13 @@ function minutesOf(tile, picture) {
 
 /**
  * How fresh the picture is: a level, a few words, and a sentence where something is wrong.
- * @param {{picture: any, isListening: boolean, isUnconfirmed: boolean, silent_ms: number, now_ms: number, refused?: string}} state - `now_ms` by the server's clock;
- *   `refused`: why there is no picture, though the server answers.
+ * @param {{picture: any, isListening: boolean, isUnconfirmed: boolean, silent_ms: number, now_ms: number, refused?: string, isBack?: boolean}} state - `now_ms` by the server's clock;
+ *   `refused`: why there is no picture, though the server answers; `isBack`: nothing has come since the tab was hidden.
  * @returns {{level: string, text: string, notice: string}}
  */
-export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms, refused = "" }) {
-  if (refused) return { level: "refused", text: refused, notice: "" };
+export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_ms, refused = "", isBack = false }) {
+  // Why is said once, by the questions of the screen.
+  if (refused) return { level: "refused", text: "No live figures", notice: "" };
   const age_ms = picture?.shown_until_ms ? Math.max(0, now_ms - picture.shown_until_ms) : null;
   const isOld = age_ms !== null && age_ms > STALE_MS;
   const data = age_ms === null ? "no live data yet" : `live data ${ageText(age_ms)} old`;
@@ -212,6 +213,7 @@ export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_m
     const notice = "Postgres does not answer, so the server cannot tell who may see what. The page goes on as soon as it is back.";
     return { level: "broken", text: `Postgres out of reach · ${data}`, notice };
   }
+  if (isBack) return { level: "old", text: `Catching up · ${data}`, notice: "" };
   if (picture?.state === "away") {
     const notice = "Kafka does not answer, so nothing new comes in. The page goes on as soon as it is back.";
     return { level: "broken", text: `Kafka out of reach · ${data}`, notice };
@@ -266,4 +268,30 @@ export function ordered(values, { by, isAscending }) {
   const place = (/** @type {any} */ one) => (figure(one) === null ? Infinity : (isAscending ? 1 : -1) * Number(figure(one)));
   const named = values.filter((one) => !isRest(one)).sort((one, other) => (place(one) < place(other) ? -1 : place(one) > place(other) ? 1 : 0));
   return [...named, ...values.filter(isRest)];
+}
+
+/** What a share is of at least, where customers are sorted by it: of fewer it is chance. */
+export const CUSTOMERS_MIN = 20;
+/** By what the table of customers is sorted: heads of its columns, and whether each is a share. @type {Record<string, {title: string, isShare: boolean}>} */
+export const CUSTOMER_COLUMNS = {
+  viewers: { title: "Viewers", isShare: false },
+  rebuffering: { title: "Rebuffering", isShare: true },
+  bitrate: { title: "Bitrate", isShare: true },
+  starts: { title: "Started", isShare: false },
+  failures: { title: "Failures", isShare: true },
+  exits: { title: "Exits before start", isShare: true },
+};
+
+/** How the table of customers is sorted, as the address has it. @param {string | undefined} text @returns {{by: string, isAscending: boolean}} */
+export function customersSort(text) {
+  const [by, order] = (text ?? "").split(".");
+  return { by: Object.hasOwn(CUSTOMER_COLUMNS, by) ? by : "viewers", isAscending: order === "ascending" };
+}
+
+/** The parameters of /v1/live that list customers so. @param {Record<string, string>} more @returns {Record<string, string>} */
+export function customersAsked(more) {
+  const { by, isAscending } = customersSort(more["sort.customer"]);
+  const least = more.customers_min ?? String(CUSTOMERS_MIN);
+  if (by === "viewers" && !isAscending) return {};
+  return { customers_by: by, customers_order: isAscending ? "ascending" : "descending", ...(CUSTOMER_COLUMNS[by].isShare && /^\d+$/.test(least) && { customers_min: least }) };
 }

@@ -9,6 +9,7 @@ import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, ra
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Export } from "../parts/exporting.js";
 import { Folded } from "../parts/narrowing/folded.js";
 import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
@@ -41,6 +42,7 @@ export default function Errors() {
       ${since ? "" : momentsAgo(place.value, Date.now()).map(([title, moment]) => html`<button type="button" key=${title} onClick=${() => go({ more: { since: moment } })}>${title}</button>`)}
       <span class="note">such as the moment of a release; it lies within the range</span>
       ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<${Compare} value=${compare} />`}
+      <${Export} of="errors" params=${{ since, compare, order_by: by, order }} what="the codes of the table, and those of further pages" />
     <//>
     <section aria-labelledby="errors-title">
       <h2 id="errors-title">Errors</h2>
@@ -64,9 +66,9 @@ function Table({ pages, isHeld, sort }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Errors by code">
       <table id="errors">
         <thead><tr>
-          <th scope="col">Code</th>${head("views", "Views", html`<${MetricMeaning} name="views" />`)}<th scope="col"><${Term} title="Share of views" term="share of views" formula="views with the code / all views" /></th>
+          <th scope="col">Code${isHeld && html` <${Meaning} title="New" term="new errors" formula=${`codes without a view from ${momentText(data.seen_from_ms, place.value.tz)} until ${data.compared ? "this range began, and none in what it is compared with" : "the moment of “New since”"}`} />`}</th>${head("views", "Views", html`<${MetricMeaning} name="views" />`)}<th scope="col"><${Term} title="Share of views" term="share of views" formula="views with the code / all views" /></th>
           ${isHeld && html`<th scope="col">Before</th><th scope="col">${data.compared ? "This range" : "Since"}</th>${head("change", "Change", html`<${Meaning} title="Change" term="change of share" formula=${`share of views ${data.compared ? "in this range" : "since"} − share before, in percentage points`} />`)}`}
-          <th scope="col"><${Term} title="Viewers" term="viewers" /></th><th scope="col"><${Term} title="Failed" term="playback failures" /></th>${head("first_seen", "First seen")}${head("last_seen", "Last seen")}<th scope="col">Where</th>
+          <th scope="col"><${Term} title="Viewers" term="viewers" /></th><th scope="col"><${Term} title="Failed" term="playback failures" /></th>${head("first_seen", "First seen", html`<${Meaning} title="First seen" term="first seen" formula=${`the end of the first view with the code, of all since ${momentText(data.seen_from_ms, place.value.tz)}`} />`)}${head("last_seen", "Last seen", html`<${Meaning} title="Last seen" term="last seen" formula="the end of the last view with the code in this range" />`)}<th scope="col">Where</th>
         </tr></thead>
         <tbody>${errors.map((one) => html`<${Row} key=${one.code} one=${one} spans=${isHeld ? spansOf(data) : null} />`)}</tbody>
       </table>

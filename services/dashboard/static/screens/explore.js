@@ -7,8 +7,8 @@ import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../co
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
 import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
 import { tableOf } from "../core/groups.js";
-import { momentText, rangeText } from "../core/place/ranges.js";
-import { linesOf, topOf, unfinishedFrom } from "../core/series.js";
+import { BUCKETS, bucketsFor, momentText, rangeText, resolved } from "../core/place/ranges.js";
+import { linesOf, partialOf, topOf, unfinishedFrom } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
@@ -37,6 +37,8 @@ export default function Explore() {
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
   const compare = more.compare ?? "";
+  const allowed = bucketsFor(resolved(place.value, Date.now()));
+  const bucket = allowed.includes(more.bucket) ? more.bucket : "";
   const byWhat = by && ` by ${nameOf(by)}${second && ` and ${nameOf(second)}`}`;
   const overall = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);
   return html`
@@ -47,7 +49,8 @@ export default function Explore() {
       ${by && html`<${BreakdownSelect} id="by-second" title="and" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table", rows: "" } })} />`}
       <${Compare} value=${compare} />
       <${Forms} as=${as} />
-      <${Export} ...${exportOf({ metric, as, by, second, compare, table: tableOf(more, metricOf(metric)) })} />
+      ${(as === "line" || as === "multiples") && html`<${BucketSelect} value=${bucket} allowed=${allowed} />`}
+      <${Export} ...${exportOf({ metric, as, by, second, compare, bucket, table: tableOf(more, metricOf(metric)) })} />
     <//>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${byWhat}</h2>
@@ -55,8 +58,8 @@ export default function Explore() {
       <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
       <${Apart} as=${as} metric=${metric} by=${by} second=${second} />
-      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
-      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} />`}
+      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} compare=${compare} bucket=${bucket} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
+      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${compare} bucket=${bucket} />`}
       ${as === "distribution" && html`<${Distribution} metric=${metric} compare=${compare} />`}
       ${by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
     </section>`;
@@ -76,6 +79,14 @@ function MetricSelect({ value }) {
     ${known.map((one) => html`<option value=${one.name}>${capital(one.title)}</option>`)}
     ${!known.length && html`<option value=${value}>${value}</option>`}
   </select>`;
+}
+
+/** How long the time of a point is. @param {{value: string, allowed: string[]}} props - Empty: what fits the range. */
+function BucketSelect({ value, allowed }) {
+  return html`<label class="pick">A point each <select id="bucket" value=${value} onChange=${(/** @type {any} */ e) => go({ more: { bucket: e.target.value } })}>
+    <option value="">what fits the range</option>
+    ${allowed.map((name) => html`<option value=${name}>${BUCKETS[name].title}</option>`)}
+  </select></label>`;
 }
 
 /** @param {{as: string}} props */
@@ -105,9 +116,9 @@ function Overall({ found, metric }) {
   }} />`;
 }
 
-/** @param {{metric: string, by: string, compare: string}} props */
-function Lines({ metric, by, compare }) {
-  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, ...(by ? { limit: LINES_MAX } : {}) }, 30_000);
+/** @param {{metric: string, by: string, compare: string, bucket: string}} props */
+function Lines({ metric, by, compare, bucket }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, bucket, ...(by ? { limit: LINES_MAX } : {}) }, 30_000);
   const { unit, title } = metricOf(metric);
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, capital(title));
@@ -117,13 +128,20 @@ function Lines({ metric, by, compare }) {
     return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)} range=${data.about.range}
       zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />
       ${hidden && html`<p class="note" id="hidden-points">${hidden}</p>`}
+      <${Partial} of=${data} />
       ${unfinished_ms !== null && html`<p class="note" id="unfinished">The last point, from ${momentText(unfinished_ms, place.value.tz)} on, is not complete yet: it rests on fewer views, and still changes.</p>`}`;
   }} />`;
 }
 
-/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string}} props */
-function Multiples({ metric, by, compare }) {
-  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, limit: MULTIPLES_MAX }, 30_000);
+/** Says which points are lower because the range has a part of their time alone. @param {{of: any}} props */
+function Partial({ of }) {
+  const partial = partialOf(of);
+  return partial.length > 0 && html`<p class="note" id="partial">Not ${/^\d/.test(of.bucket) ? `the whole ${BUCKETS[of.bucket].title}` : `a whole ${of.bucket}`}: ${partial.map((point) => rangeText(point, place.value.tz)).join(", and ")}. Counts there are of this part alone.</p>`;
+}
+
+/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string, bucket: string}} props */
+function Multiples({ metric, by, compare, bucket }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, bucket, limit: MULTIPLES_MAX }, 30_000);
   const { unit } = metricOf(metric);
   const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" });
   return html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => {
@@ -136,6 +154,7 @@ function Multiples({ metric, by, compare }) {
     <div class="multiples" id="multiples">${drawn.map(({ line, earlier }) => html`<article class="card" key=${line.title}>
       <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
       <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} range=${data.about.range} zoom=${zoom} top=${top} isSmall />
-    </article>`)}</div>`;
+    </article>`)}</div>
+    <${Partial} of=${data} />`;
   }} />`;
 }

@@ -6,8 +6,9 @@ import { useEffect } from "preact/hooks";
 import { liveParts, OTHER, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
+import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
+import { First, isNew } from "../parts/arriving/first.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
@@ -21,16 +22,19 @@ import { metricOf, seen } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { go, Link, place } from "../parts/place.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
-import { Customers, Slices, wordsOf } from "./now_slices.js";
+import { later } from "../parts/later.js";
+import { Slices, wordsOf } from "./now_slices.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
+
+const Customers = later(() => import("./now_customers.js"), 300);
 
 export default function Now() {
   const { customer, filters, more } = place.value;
   const { part, parts, take } = usePart();
   const slice = part?.slice ?? "";
   const finished = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
-  const { picture, status } = useLive(customer, slice);
+  const { picture, status } = useLive(customer, slice, customer === "*" ? customersAsked(more) : {});
   useEffect(() => take(picture), [picture]);
   // The first figures are painted before the cards, which take longer to draw.
   const hasPainted = useSignal(false);
@@ -38,6 +42,10 @@ export default function Now() {
     if (picture) hasPainted.value = true;
   }, [Boolean(picture)]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
+  if (isNew(picture)) return html`<${Controls} hasRange=${false} />
+    <section aria-labelledby="now-title"><div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
+      <p class="notice" id="never-sent" role="status">No beacon of yours was counted in the last 30 days. As soon as a player sends some, its viewers show here.</p></section>
+    <${First} />`;
   return html`
     <${Controls} hasRange=${false} />
     <${RecentIncidents} picture=${status.level === "good" ? picture : null} />
@@ -51,7 +59,7 @@ export default function Now() {
     <${Finished} found=${finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
     ${hasPainted.value && picture?.slices && html`<${Slices} picture=${picture} />`}
-    ${hasPainted.value && customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
+    ${hasPainted.value && customer === "*" && picture && picture.customers_total > 1 && html`<${Customers} picture=${picture} />`}`;
 }
 
 /** Which of the filters live figures are of, of which they can be, and what a picture says of the dimensions that are counted. */

@@ -1,5 +1,5 @@
 // @ts-check
-// Viewers now by each live dimension, and by customer: the tables below the tiles of Now.
+// Viewers now by each live dimension: the cards below the tiles of Now.
 
 import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
@@ -15,10 +15,10 @@ import { go, Link, place } from "../parts/place.js";
 import { SortHead } from "../parts/sorting.js";
 
 /** What heads mean: as the tiles say it. */
-const TERMS = Object.fromEntries(TILES.map(({ name, term }) => [name, term]));
+export const TERMS = Object.fromEntries(TILES.map(({ name, term }) => [name, term]));
 /** A head that sorts nothing. @param {string} name @param {string} title */
 const named = (name, title) => html`<th scope="col"><${Term} title=${title} term=${TERMS[name]} /></th>`;
-const WITHOUT = "without the filters above";
+export const WITHOUT = "without the filters above";
 
 /** @param {string[]} filters */
 export const wordsOf = (filters) => filters.map((text) => filterText(text, titleOf)).join(" and ");
@@ -59,7 +59,7 @@ function Slice({ name, values, of, isWhole }) {
 }
 
 /** Whether a slice is marked. @param {any} one */
-const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
+export const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
 
 /** Whether its bitrate is. @param {any} one */
 const isLow = (one) => classOf("live_bitrate_bps", { value: cellsOf(one).bps ?? null, n: one.bitrate_viewers_now }) === "is-bad";
@@ -98,27 +98,4 @@ function TitleLink({ value }) {
     if (place.value === from) go(found?.titles.length === 1 ? { screen: "titles", more: { video: found.titles[0].video_id } } : list);
   };
   return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${value}: audience and quality</span><//>`;
-}
-
-/** @param {{picture: any}} props */
-export function Customers({ picture }) {
-  const more = picture.customers_total - picture.customers.length;
-  return html`<section aria-labelledby="customers-title">
-    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${place.value.filters.length > 0 && html`<p class="note">${WITHOUT}</p>`}${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
-      <table id="customers-table">
-        <thead><tr><th scope="col">Customer</th>${named("viewers", "Viewers")}${named("rebuffering", "Rebuffering")}${named("bitrate", "Bitrate")}${named("starts", "Started")}${named("failures", "Failures")}${named("exits", "Exits before start")}<th scope="col">Limits</th></tr></thead>
-        <tbody>${picture.customers.map((/** @type {any} */ one) => {
-          const cells = cellsOf(one.now);
-          return html`<tr key=${one.customer}>
-            <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
-            <td><${Link} to=${viewsOfLive({ isCount: false }, { customer: one.customer, filters: [] })} title="the open views behind it">${cells.viewers}<//></td><td>${cells.rebuffering} <span class="note">${cells.rebuffering_n}</span></td><td>${cells.bitrate} <span class="note">${cells.bitrate_n}</span></td>
-            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)} <span class="note" title="views started">n ${countText(one.totals.views_started)}</span></td>
-            <td>${countText(one.totals.exits_before_start)} <span class="note" title="views finished">n ${countText(one.totals.views_finished)}</span></td>
-            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`} aria-label=${`limits of ${one.customer}`}>limits</a></td>
-          </tr>`;
-        })}</tbody>
-      </table>
-    </div>
-  </section>`;
 }

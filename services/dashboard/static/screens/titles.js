@@ -1,22 +1,21 @@
 // @ts-check
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
-import { useSignal } from "@preact/signals";
 import { rangeOf } from "../core/behind.js";
 import { narrowed, narrowedLive } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { titleOf } from "../core/audience.js";
+import { titleOf, viewsAt } from "../core/audience.js";
 import { linesOf } from "../core/series.js";
-import { playheadText, sinceText } from "../core/timeline.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
+import { Export } from "../parts/exporting.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { Facts } from "../parts/facts.js";
 import { Figure } from "../parts/figure.js";
-import { MetricMeaning, MetricName, Term } from "../parts/glossary.js";
+import { MetricMeaning, MetricName } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
@@ -24,6 +23,7 @@ import { go, Link, place } from "../parts/place.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { classOf } from "../parts/notable/thresholds.js";
 import { SortHead, sortBy } from "../parts/sorting.js";
+import { Retention } from "./titles_retention.js";
 import { AtATime, DrawnBox, OpenMissing, Together, useTogether } from "./titles_together.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
@@ -53,6 +53,7 @@ function List() {
     <div class="controls" role="region" aria-label="What is shown">
       <${Compare} value=${compare} />
       <${ViewsMin} />
+      <${Export} of="titles" params=${{ order_by: sort || "viewers", order, compare, views_min }} what="the titles of the table, and those of further pages" />
     </div>
     <${Together} curves=${together} />
     <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
@@ -117,7 +118,7 @@ function Drawn({ data }) {
   return html`
     <h2 id="title-name">${titleOf(data)}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}<span id="title-links"> · ${Object.entries(LINKS).map(([screen, text], at) => html`${at > 0 && " · "}<${Link} to=${{ ...of, screen }}>${text}<//>`)}</span></p>
-    <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
+    <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most <${Link} to=${viewsAt(data.peak.at_ms, of, data.about.range)} title="the views that were open then">${countText(data.peak.views)}<//> at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
     <${OpenMissing} range=${data.about.range}>${data.title && html`<${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}<//>
     <h3>Quality</h3>
@@ -129,36 +130,4 @@ function Drawn({ data }) {
       return html`<${Chart} key=${name} times=${at} lines=${named} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;
     })}
     <${Retention} of=${data.retention} />`;
-}
-
-/** The name of a title's curve by its parts, with what it means. */
-const Kept = () => html`<h3 id="retention-title"><${Term} title="Retention" term="" formula="views whose farthest moment lies in a part or behind it; plays of a part are the stretches of playing that touch it" /></h3>`;
-
-/** Whether those who played a part played it more than once. @param {any} part */
-const isAgain = (part) => part.views > 0 && part.plays > 1.2 * part.views;
-
-/** @param {{of: any}} props */
-function Retention({ of }) {
-  if (!of.reached_n && !of.n) return html`<${Kept} /><p class="empty">No view says which parts it played.</p>`;
-  const most = Math.max(1, of.reached_n, of.n);
-  const end_ms = of.parts.at(-1)?.to_ms ?? 0;
-  return html`<${Kept} /><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
-    <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video; their figures are in the table below`}>
-      ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${playheadText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
-        class=${isAgain(part) ? "again" : ""}></span>`)}
-    </div>
-    <div class="retention-axis note" aria-hidden="true">${[0, 0.25, 0.5, 0.75, 1].map((share) => html`<span>${sinceText(Math.round((share * end_ms) / 1_000))}</span>`)}</div>
-    <p class="note">How many views came to each part of the video: the full height is ${countText(most)}.${of.parts.some(isAgain) ? " Amber parts were watched again." : ""}</p>
-    ${of.parts.length > 0 && html`<${Parts} parts=${of.parts} />`}`;
-}
-
-/** What the bars show, in figures. @param {{parts: any[]}} props */
-function Parts({ parts }) {
-  const isOpen = useSignal(false);
-  return html`<details id="parts" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Every part in figures</summary>
-    ${isOpen.value && html`<div class="scroll plain" tabindex="0" role="region" aria-label="Every part in figures"><table class="bins">
-      <thead><tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Came so far</th><th scope="col">Played it</th><th scope="col">Plays</th></tr></thead>
-      <tbody>${parts.map((part) => html`<tr key=${part.from_ms}><th scope="row">${playheadText(part.from_ms)}</th><td>${playheadText(part.to_ms)}</td><td>${countText(part.reached)}</td><td>${countText(part.views)}</td>
-        <td>${countText(part.plays)}${isAgain(part) && html` <span class="tag">again</span>`}</td></tr>`)}</tbody></table></div>`}
-  </details>`;
 }

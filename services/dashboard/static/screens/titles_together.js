@@ -14,7 +14,7 @@ import { go, Link, place } from "../parts/place.js";
 /** So near now some views that were open then are open still, and miss in a curve of finished ones: most are shorter. */
 const OPEN_MS = 6 * HOUR_MS;
 /** What a curve of viewers is, for those who ask. */
-const COUNTED = "finished views that had begun at a moment, and ended later";
+const COUNTED = "finished views that had begun at a moment, and ended later; each point is the most at once from its time to that of the next";
 
 /** The name of such a curve, with what it means. */
 export const AtATime = () => html`<${Term} title="Viewers at a time" term="viewers at a time" formula=${COUNTED} />`;

@@ -8,7 +8,7 @@ import msgspec
 
 from services.accounts.core.pages import MEANT
 from services.query.core import cursors
-from services.query.core.answer import About, Figure, Span, span
+from services.query.core.answer import About, Figure, Span
 from services.query.core.calendar import Range
 from services.query.core.customers import Admit
 from services.query.core.dimensions import DIMENSIONS
@@ -16,6 +16,7 @@ from services.query.core.metrics import METRICS
 from services.query.core.parts import VIEWER
 from services.query.core.problems import wrong
 from services.query.core.question import AskedWithin, Compare, Question, compared_with, moment_of, selected, zone_of
+from services.query.core.resources.errors_seen import SEEN, parameters_of, seen_before
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
@@ -24,7 +25,7 @@ ERRORS_MAX: Final = 500
 #: Of an error: texts, values of each dimension, and views that are named.
 _TOP: Final = 5
 #: By what an error is broken down, besides its texts.
-_BY: Final = ("video_title", "player_version", "player_name", "device", "cdn")
+BY: Final = ("video_title", "player_version", "player_name", "device", "cdn")
 _FIELDS: Final = ("view_id", "day", "error_code", "error_message", "playback_failed", "startup_failed", *TIME_FIELDS)
 
 OrderBy = Literal["views", "change", "first_seen", "last_seen"]
@@ -74,7 +75,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class ErrorCode(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One code. Times are those of views, at their ends, within the range."""
+    """One code. Times are those of views, at their ends. `first_ms` is of the range or since `seen_from_ms` of the list."""
 
     code: str
     views: int
@@ -88,8 +89,8 @@ class ErrorCode(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The most frequent values of each dimension.
     by: dict[str, list[Occurrence]]
     samples: list[Sample]
-    #: With `since`: whether no view before it had the code, and its share of views before and since. With `compare`: the same of
-    #: the range that is compared with, and of the range.
+    #: With `since`: whether no view before it had the code, from `seen_from_ms` of the list on; and its share of views of the range
+    #: before and since. With `compare`: whether none before the range or in the one that is compared with had it; and both shares.
     is_new: bool | None = None
     before: Figure | None = None
     after: Figure | None = None
@@ -103,6 +104,8 @@ class ErrorList(msgspec.Struct, frozen=True, omit_defaults=True):
     with_error: int
     codes: int
     errors: list[ErrorCode]
+    #: From when on codes were looked for: some weeks before the range. Where those have too many views, the range alone.
+    seen_from_ms: int
     since_ms: int | None = None
     #: With `compare`: the range that is compared with.
     compared: Span | None = None
@@ -123,10 +126,17 @@ class ErrorsQuestion:
     compared: Range | None
     order_by: OrderBy
     is_ascending: bool
+    #: The days before the range in which codes are looked for.
+    seen: Question
     #: Names the list, so that a cursor of another one is refused.
     name: str
     #: Of the last code of the page before: by what it is ordered, and the code.
     after: tuple[float, str] | None = None
+
+    @property
+    def direction(self) -> str:
+        """The order, in SQL."""
+        return "ASC" if self.is_ascending else "DESC"
 
 
 def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) -> ErrorsQuestion:
@@ -146,8 +156,9 @@ def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) 
     compared = compared_with(asked.compare, within_range, zone_of(asked.tz))
     if asked.order_by == "change" and since_ms is None and compared is None:
         raise wrong("order_by", "`change` needs `since` or `compare`")
-    by = tuple(DIMENSIONS[name] for name in _BY)
+    by = tuple(DIMENSIONS[name] for name in BY)
     question = Question(shape="rows", metrics=(METRICS["viewers"],), by=by, fields=_FIELDS, **given)
+    seen = seen_before(question)
     if compared is not None:
         both, between = within_range.with_other(compared), within_range.hours_between(compared)
         question = replace(question, range=both, unread=between)
@@ -159,15 +170,16 @@ def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) 
         compared=compared,
         order_by=asked.order_by,
         is_ascending=asked.order == "ascending",
+        seen=seen,
         name=name,
         after=after,
     )
 
 
-def asked_of(asked: ErrorsQuestion) -> list[Statement]:
-    """The statements: all views; the codes; their texts and values; their samples."""
+def asked_of(asked: ErrorsQuestion, seen: Sequence[Row]) -> list[Statement]:
+    """The statements: all views; the codes; their texts and values; their samples. `seen`: what was seen before."""
     condition, parameters = statements.conditions_of(asked.question)
-    found, place = _listed(asked, condition)
+    found, place = _listed(asked, condition, seen)
     values = {"": "error_message"} | {one.name: statements.value_of(asked.question, one) for one in asked.question.by}
     apart = " UNION ALL ".join(
         f"SELECT error_code AS code, '{name}' AS dimension, {value} AS value, count(*) AS views FROM listed GROUP BY ALL"  # noqa: S608
@@ -181,9 +193,9 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
         FROM (SELECT error_code, {COUNTED_MS} AS at_ms FROM views WHERE {condition}) AS chosen
     """  # noqa: S608
     codes = f"""{found}
-        SELECT code, views, viewers, failed, first_ms, last_ms, earlier, later, place
+        SELECT code, views, viewers, failed, first_ms, last_ms, earlier, later, seen_ms, place
         FROM codes JOIN (SELECT error_code, count(DISTINCT viewer) AS viewers FROM listed GROUP BY error_code) AS known
-        ON code = error_code ORDER BY place {_direction(asked)}, code
+        ON code = error_code ORDER BY place {asked.direction}, code
     """  # noqa: S608
     tops = f"""{found}
         SELECT * FROM ({apart}) AS apart
@@ -196,7 +208,7 @@ def asked_of(asked: ErrorsQuestion) -> list[Statement]:
     """  # noqa: S608
     columns = (
         ("views", "with_error", "codes", "earlier", "later"),
-        ("code", "views", "viewers", "failed", "first_ms", "last_ms", "earlier", "later", "place"),
+        ("code", "views", "viewers", "failed", "first_ms", "last_ms", "earlier", "later", "seen_ms", "place"),
         ("code", "dimension", "value", "views"),
         ("code", "customer_id", "view_id", "day", "at_ms", "viewer"),
     )
@@ -213,18 +225,14 @@ def _spans(asked: ErrorsQuestion) -> tuple[str, str, str]:
     return counted, before, since
 
 
-def _direction(asked: ErrorsQuestion) -> str:
-    return "ASC" if asked.is_ascending else "DESC"
-
-
-def _listed(asked: ErrorsQuestion, condition: str) -> tuple[str, list[Any]]:
+def _listed(asked: ErrorsQuestion, condition: str, seen: Sequence[Row]) -> tuple[str, list[Any]]:
     """What statements begin with: `codes` of the page, and `listed`, their views in the range. And its own parameters."""
     counted, earlier, later = _spans(asked)
-    behind, place = "true", []
+    behind, place = "true", parameters_of(seen)
     if asked.after is not None:
         value, code = asked.after
         behind = f"place {'>' if asked.is_ascending else '<'} ? OR place = ? AND code > ?"
-        place = [value, value, code]
+        place += [value, value, code]
     # All that any order needs: what one does not use is not computed.
     return (
         f"""
@@ -238,59 +246,14 @@ def _listed(asked: ErrorsQuestion, condition: str) -> tuple[str, list[Any]]:
                    count(*) FILTER ({earlier}) AS earlier, count(*) FILTER ({later}) AS later
             FROM found GROUP BY error_code
         ),
-        placed AS (SELECT *, {_ORDERS[asked.order_by]} AS place FROM counts WHERE views > 0),
-        codes AS (SELECT * FROM placed WHERE {behind} ORDER BY place {_direction(asked)}, code LIMIT {asked.limit + 1:d}),
+        seen AS ({SEEN}),
+        dated AS (
+            SELECT counts.* REPLACE (least(first_ms, seen_ms) AS first_ms), seen_ms FROM counts LEFT JOIN seen USING (code)
+            WHERE views > 0
+        ),
+        placed AS (SELECT *, {_ORDERS[asked.order_by]} AS place FROM dated),
+        codes AS (SELECT * FROM placed WHERE {behind} ORDER BY place {asked.direction}, code LIMIT {asked.limit + 1:d}),
         listed AS (SELECT * FROM found WHERE {counted} AND error_code IN (SELECT code FROM codes))
         """,  # noqa: S608 - names and numbers of ours alone
         place,
     )
-
-
-def answer(asked: ErrorsQuestion, rows: Sequence[Sequence[Row]], about: About) -> ErrorList:
-    """The list that the rows of the statements make."""
-    (totals,), codes, values, samples = rows
-    listed = codes[: asked.limit]
-    errors = [_code(asked, row, totals, values, samples) for row in listed]
-    following, compared = None, None
-    if len(codes) > asked.limit:
-        following = cursors.closed(asked.name, asked.range, (listed[-1]["place"], listed[-1]["code"]))
-    if asked.compared is not None:
-        about, compared = msgspec.structs.replace(about, range=span(asked.range)), span(asked.compared)
-    counts = totals["views"], totals["with_error"], totals["codes"]
-    return ErrorList(about, *counts, errors, asked.since_ms, compared, following)
-
-
-def _code(asked: ErrorsQuestion, row: Row, totals: Row, values: Sequence[Row], samples: Sequence[Row]) -> ErrorCode:
-    code, own = row["code"], [one for one in values if one["code"] == row["code"]]
-    new: dict[str, Any] = {}
-    if asked.since_ms is not None or asked.compared is not None:
-        new = {
-            "is_new": row["earlier"] == 0,
-            "before": _share(row["earlier"], totals["earlier"]),
-            "after": _share(row["later"], totals["later"]),
-        }
-    return ErrorCode(
-        code=code,
-        views=row["views"],
-        share=_share(row["views"], totals["views"]),
-        viewers=row["viewers"],
-        failed=row["failed"],
-        first_ms=row["first_ms"],
-        last_ms=row["last_ms"],
-        texts=[_occurrence(one) for one in own if not one["dimension"] and one["value"] is not None],
-        by={name: [_occurrence(one) for one in own if one["dimension"] == name] for name in _BY},
-        samples=[
-            Sample(one["customer_id"], one["view_id"], one["day"], one["at_ms"], one["viewer"])
-            for one in samples
-            if one["code"] == code
-        ],
-        **new,
-    )
-
-
-def _occurrence(row: Row) -> Occurrence:
-    return Occurrence(row["value"], row["views"])
-
-
-def _share(of: int, n: int) -> Figure:
-    return Figure(of / n if n else None, n)

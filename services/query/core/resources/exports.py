@@ -1,16 +1,17 @@
 """Exports: a question or a search whose whole answer becomes a file. Its request, its state, and its rows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from services.accounts.core import pages
 from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.core.pages import CursorWrong, Page
-from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Group, Overall, Point, Timeseries
+from services.query.core.calendar import Range
 from services.query.core.customers import Admit, Customers
+from services.query.core.limits import GROUPS_MAX
 from services.query.core.problems import wrong
 from services.query.core.question import (
     AnyAsked,
@@ -22,10 +23,12 @@ from services.query.core.question import (
     parsed,
     understood,
 )
-from services.query.core.resources import search
+from services.query.core.resources import errors, search, titles
+from services.query.core.resources.errors import AskedErrors, ErrorsQuestion
 from services.query.core.resources.search import AskedViews, Search
+from services.query.core.resources.titles import AskedTitles, TitlesQuestion
 
-Of = Literal["views", "overall", "timeseries", "breakdown", "distribution"]
+Of = Literal["views", "overall", "timeseries", "breakdown", "distribution", "errors", "titles"]
 Format = Literal["csv", "parquet"]
 #: `queued` and `running` go on after a restart, from the beginning.
 State = Literal["queued", "running", "done", "failed"]
@@ -39,12 +42,15 @@ _KINDS: Final[dict[Of, type[AnyAsked]]] = {
     "breakdown": AskedBreakdown,
     "distribution": AskedDistribution,
 }
+_LISTED: Final = ("views", "errors", "titles")
+#: Codes or titles of a file, the first ones in their order.
+LISTED_MAX: Final = GROUPS_MAX
 #: What a page of a search says, and an export, which has all rows, does not.
 _OF_PAGES: Final = frozenset({"cursor", "limit", "format"})
 
 
 class NewExport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be exported: a search for views (`of: views`), or a question, with the parameters of its path."""
+    """What is to be exported: a search for views (`of: views`), a list, or a question, with the parameters of its path."""
 
     of: Of
     format: Format = "csv"
@@ -135,21 +141,36 @@ class ExportList(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a job asks, checked: a search, or a question about figures."""
+    """What a job asks, checked: a search, a list, or else a question about figures. `question` is what it reads."""
 
-    search: Search | None
     question: Question
+    search: Search | None = None
+    errors: ErrorsQuestion | None = None
+    titles: TitlesQuestion | None = None
+
+    @property
+    def range(self) -> Range:
+        """The range that is asked for: `question` may read others, too."""
+        return self.question.range if self.errors is None else self.errors.range
 
 
 def wanted(of: Of, parameters: dict[str, str], admit: Admit, now_ms: int, *, days_max: int, rows_max: int) -> Wanted:
     """What is asked for; raises `Wrong`, and what `admit` raises."""
+    if of in _LISTED and (taken := _OF_PAGES & parameters.keys()):
+        raise wrong(sorted(taken)[0], "of pages: an export has all rows")
+    given = list(parameters.items())
+    if of == "errors":
+        codes = errors.understood(parsed(AskedErrors, given), admit, now_ms, days_max=days_max)
+        return Wanted(codes.question, errors=replace(codes, limit=LISTED_MAX))
+    if of == "titles":
+        listed = titles.understood(parsed(AskedTitles, given), admit, now_ms, days_max=days_max)
+        whole = replace(listed, question=replace(listed.question, limit=LISTED_MAX))
+        return Wanted(whole.question, titles=whole)
     if of == "views":
-        if taken := _OF_PAGES & parameters.keys():
-            raise wrong(sorted(taken)[0], "of pages: an export has all rows")
-        asked = search.understood(parsed(AskedViews, list(parameters.items())), admit, now_ms, days_max=days_max)
+        asked = search.understood(parsed(AskedViews, given), admit, now_ms, days_max=days_max)
         found = Search(asked.question, asked.columns, asked.order_by, asked.is_ascending, rows_max, asked.name)
-        return Wanted(found, found.question)
-    return Wanted(None, understood(parsed(_KINDS[of], list(parameters.items())), admit, now_ms, days_max=days_max))
+        return Wanted(found.question, search=found)
+    return Wanted(understood(parsed(_KINDS[of], given), admit, now_ms, days_max=days_max))
 
 
 def page_of(asked: AskedExports, jobs: Sequence[Job]) -> ExportList:
@@ -175,79 +196,3 @@ def may_see(scope: CustomerScope, whose: Customers) -> bool:
     if whose.only is not None:
         return all(map(scope.has, whose.only))
     return scope.all_but is not None and scope.all_but <= set(whose.but)
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A row of figures: its place and number of views, and its figures; beside them those that it is compared with, if any."""
-
-    cells: list[Any]
-    figures: dict[str, Figure]
-    before: dict[str, Figure] | None
-
-
-_NOTHING: Final = Figure(None, 0)
-
-
-def table_of(answer: Answer) -> tuple[list[str], list[list[Any]]]:
-    """The figures of an answer as columns and rows: of each metric its value and the number of views that it rests on.
-
-    Beside another range each has the same of it, with `_before`. Of a distribution: its bins.
-    """
-    if isinstance(answer, Distribution):
-        return _bins(answer)
-    key, rows = _rows(answer)
-    names = list(rows[0].figures) if rows else []
-    suffixes = ["", "_before"] if any(row.before is not None for row in rows) else [""]
-    columns = [f"{name}{suffix}{of}" for name in names for suffix in suffixes for of in ("", "_n")]
-    return [*key, "views", *columns], [[*row.cells, *_cells(row, names, suffixes)] for row in rows]
-
-
-def _bins(answer: Distribution) -> tuple[list[str], list[list[Any]]]:
-    """A row for each bin that has a view, of either range."""
-    columns = ["from_value", "to_value", "views"]
-    if answer.compared is None:
-        return columns, [[one.from_value, one.to_value, one.n] for one in answer.bins]
-    own, before = ({(one.from_value, one.to_value): one.n for one in of.bins} for of in (answer, answer.compared))
-    rows = [[*bounds, own.get(bounds, 0), before.get(bounds, 0)] for bounds in sorted(own | before)]
-    return [*columns, "views_before"], rows
-
-
-def _cells(row: _Row, names: Sequence[str], suffixes: Sequence[str]) -> Iterator[Any]:
-    for name in names:
-        for of in (row.figures, row.before or {})[: len(suffixes)]:
-            figure = of.get(name, _NOTHING)
-            yield figure.value
-            yield figure.n
-
-
-def _rows(answer: Overall | Timeseries | Breakdown) -> tuple[list[str], list[_Row]]:
-    """The columns before `views`, and the rows."""
-    if isinstance(answer, Overall):
-        return [], [_Row([answer.n], answer.metrics, answer.compared.metrics if answer.compared else None)]
-    if isinstance(answer, Breakdown):
-        rows = [_Row([group.kind, *group.labels, group.n], group.metrics, group.compared) for group in answer.groups]
-        return ["kind", *answer.by], rows
-    before = answer.compared
-    if answer.groups is None:
-        return ["from_ms", "to_ms"], list(_points([], answer.points, before.points if before else None))
-    earlier = {_name(group): group.points or [] for group in (before.groups or [] if before else [])}
-    points = [
-        row
-        for group in answer.groups
-        for row in _points(
-            [group.kind, *group.labels], group.points or [], earlier.get(_name(group), []) if before else None
-        )
-    ]
-    return ["kind", "value", "from_ms", "to_ms"], points
-
-
-def _name(group: Group) -> tuple[str | None, ...]:
-    return group.kind, *group.key
-
-
-def _points(line: list[Any], points: Sequence[Point], before: Sequence[Point] | None) -> Iterator[_Row]:
-    """The points of a line, each with the one at its place in the range beside it: where clocks change, there may be one less."""
-    for number, point in enumerate(points):
-        earlier = None if before is None else before[number].metrics if number < len(before) else {}
-        yield _Row([*line, point.from_ms, point.to_ms, point.n], point.metrics, earlier)

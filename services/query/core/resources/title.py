@@ -15,7 +15,7 @@ from services.query.core.dimensions import normal_text
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.question import AskedSeries, AskedWithin, Question, understood
-from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, peak_of, read_for, steps_of
+from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, read_for, steps_of
 from services.query.core.resources.titles import VIDEO
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
@@ -61,7 +61,10 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class TitleDetail(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One video in a range. `concurrency` counts finished views, at steps of `step_ms`, up to now."""
+    """One video in a range. `concurrency` has the most finished views that were open at once within each step, up to now.
+
+    Its `at_ms` begin steps of `step_ms`. `peak` is the most of all, and when that was first.
+    """
 
     about: About
     video_id: str
@@ -116,7 +119,7 @@ def understood_title(video: str, asked: AskedTitle, admit: Admit, now_ms: int, *
 
 
 def asked_of(asked: TitleQuestion) -> list[Statement]:
-    """The statements: names; beginnings and ends by step; played parts; how far views came."""
+    """The statements: names; the most at once within each step; played parts; how far views came."""
     condition, parameters = statements.conditions_of(asked.rows)
     steps = asked.steps
     within = f"{condition} AND {COUNTED_MS} < {steps.range.to_ms:d}"
@@ -133,13 +136,14 @@ def asked_of(asked: TitleQuestion) -> list[Statement]:
             ("n", "title", "series", "stream_type", "duration_ms", "reached_ms"),
         ),
         Statement(
-            f"""SELECT step, CAST(sum(change) AS bigint) FROM (
-                SELECT {steps.began} AS step, 1 AS change FROM views WHERE {condition}
-                UNION ALL
-                SELECT {steps.ended}, -1 FROM views WHERE {condition}
-            ) AS changes GROUP BY step""",  # noqa: S608
-            (*parameters, *parameters),
-            ("step", "change"),
+            f"""
+            WITH numbers AS (SELECT 1 AS number), spans AS MATERIALIZED (
+                SELECT 1 AS number, {steps.open} FROM views WHERE {condition} AND {steps.touches}
+            ), {steps.most_at_once(1)}
+            SELECT step, views, at_ms FROM most
+            """,  # noqa: S608
+            tuple(parameters),
+            ("step", "views", "at_ms"),
         ),
         Statement(
             f"SELECT number, playback_ranges FROM ({newest}) AS newest WHERE len(playback_ranges) > 0",  # noqa: S608
@@ -152,12 +156,6 @@ def asked_of(asked: TitleQuestion) -> list[Statement]:
             ("reached_ms", "views"),
         ),
     ]
-
-
-def concurrency(asked: TitleQuestion, changes: Sequence[Row]) -> list[Audience]:
-    """The curve from the changes at its steps, as far as time has come: empty of a range in the future."""
-    steps = asked.steps
-    return [Audience(*one) for one in zip(steps.moments_ms, steps.counted(changes), strict=True)]
 
 
 def retention(length_ms: int | None, n: int, ranges: Sequence[Row], reached: Sequence[Row]) -> Retention:
@@ -212,8 +210,7 @@ def answer(
     asked: TitleQuestion, overall: Overall, quality: Timeseries, rows: Sequence[Sequence[Row]], about: About
 ) -> TitleDetail:
     """The answer that the figures and the rows of the statements make."""
-    (named,), changes, ranges, reached = rows
-    curve = concurrency(asked, changes)
+    (named,), most, ranges, reached = rows
     return TitleDetail(
         about=msgspec.structs.replace(about, range=overall.about.range),
         video_id=asked.video,
@@ -224,8 +221,8 @@ def answer(
         n=overall.n,
         metrics=overall.metrics,
         step_ms=asked.steps.step_ms,
-        concurrency=curve,
-        peak=peak_of(curve),
+        concurrency=asked.steps.curve(most),
+        peak=asked.steps.peak(most),
         retention=retention(named["duration_ms"] or named["reached_ms"], named["n"], ranges, reached),
         bucket=quality.bucket,
         quality=quality.points,

@@ -14,15 +14,11 @@ from services.query.core.dimensions import Dimension, normal
 from services.query.core.filters import Codes
 from services.query.core.parts import Part
 from services.query.core.question import Question
+from services.query.core.sql.lots import SAMPLED_BY
 from shared.measures import COUNTED_MS
-from shared.statistics.suspects.sampling import FEW_OF
 
 #: What `COUNTED_MS` reads.
 TIME_FIELDS: Final = ("view_end_ms", "last_append_ms", "first_append_ms")
-#: What samples views: as good as random below a second, and the same in every answer.
-SAMPLED_BY: Final = "first_append_ms"
-#: The few views of which there is one in `FEW_OF`: columns in memory have them first.
-IS_OF_FEW: Final = f"{SAMPLED_BY} % {FEW_OF} = 0"
 #: The rank of what is added up.
 OTHER_RANK: Final = -1
 #: Of groups on pages before.

@@ -10,7 +10,8 @@ from services.query.core.dimensions import Dimension
 from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
 from services.query.core.sql.coded import MASK, PLACE
-from services.query.core.sql.statements import IS_OF_FEW, SAMPLED_BY, Statement, conditions_of, value_of
+from services.query.core.sql.lots import IS_OF_FEW, one_in
+from services.query.core.sql.statements import Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured, Threshold
 from services.query.core.suspects.values import Side, Value
 from shared.statistics.suspects.sampling import FEW_OF, Sampling
@@ -29,26 +30,26 @@ def _found(question: Question, measured: Measured, codes: Codes | None) -> tuple
     return sql, [*measured.parameters, *parameters]
 
 
-def totals(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
-    """About how many rows there are, how many of them have events or exposure, and how many have events, by the few."""
+def totals(question: Question, measured: Measured, each: int, codes: Codes | None = None) -> Statement:
+    """How many rows there are, how many of them have events or exposure, and how many have events, by one in `each`."""
     found, parameters = _found(question, measured, codes)
     sql = f"""
-        SELECT {FEW_OF} * count(*) AS rows, {FEW_OF} * count(*) FILTER (events > 0 OR exposure > 0) AS views,
-               {FEW_OF} * count(*) FILTER (events > 0) AS bad
-        FROM ({found}) AS found WHERE {IS_OF_FEW}
+        SELECT {each} * count(*) AS rows, {each} * count(*) FILTER (events > 0 OR exposure > 0) AS views,
+               {each} * count(*) FILTER (events > 0) AS bad
+        FROM ({found}) AS found WHERE {one_in(each)}
     """  # noqa: S608
     return Statement(sql, tuple(parameters), TOTALS)
 
 
-def rows(question: Question, measures: Sequence[Measured]) -> Statement:
-    """A row a view: the values of all dimensions, then what `columns_of` names."""
+def rows(question: Question, measures: Sequence[Measured], most: int) -> Statement:
+    """A row a view, `most` of them: the values of all dimensions, then what `columns_of` names."""
     condition, parameters = conditions_of(question)
     values = {_column(number): value_of(question, one) for number, one in enumerate(question.by)}
     measured = {name: expression for expression, name in columns_of(measures).items()}
     listed = ", ".join(f"{expression} AS {name}" for name, expression in (values | measured).items())
     given = dict.fromkeys((one.events, one.parameters) for one in measures)
     return Statement(
-        f"SELECT {listed} FROM views WHERE {condition}",  # noqa: S608 - names of ours
+        f"SELECT {listed} FROM views WHERE {condition} LIMIT {most:d}",  # noqa: S608 - names of ours
         (*(value for _, of_events in given for value in of_events), *parameters),
         (*values, *measured),
     )
@@ -76,7 +77,7 @@ def ranked(question: Question, value: Value, side: Side, one_of: int, codes: Cod
     is_worse, is_better, nearest = ("<", ">", "min") if side == "below" else (">", "<", "max")
     sql = f"""
         WITH found AS MATERIALIZED (
-            SELECT {value.sql} AS value FROM views WHERE {condition} AND {_one_of(one_of)}
+            SELECT {value.sql} AS value FROM views WHERE {condition} AND {one_in(one_of)}
         ), at_rank AS (SELECT quantile_disc(value, {value.rank}) AS ranked FROM found)
         SELECT any_value(ranked)::double AS ranked, {nearest}(value) FILTER (value {is_better} ranked)::double AS better,
             avg((value {is_worse} ranked)::integer)::double AS beyond,
@@ -121,7 +122,7 @@ def places(question: Question, measured: Measured, how: Sampling, codes: Codes |
 def places_beside_few(question: Question, measured: Measured, how: Sampling, codes: Codes | None = None) -> Statement:
     """The same of those that are not among the few, where these have all of the sample that are without events."""
     assert how.good_of % FEW_OF == 0
-    return _places(question, measured, f"events > 0 AND {_one_of(how.bad_of)} AND NOT {IS_OF_FEW}", codes)
+    return _places(question, measured, f"events > 0 AND {one_in(how.bad_of)} AND ({IS_OF_FEW}) IS NOT TRUE", codes)
 
 
 def _places(question: Question, measured: Measured, condition: str, codes: Codes | None) -> Statement:
@@ -131,11 +132,7 @@ def _places(question: Question, measured: Measured, condition: str, codes: Codes
 
 
 def _is_sampled(how: Sampling) -> str:
-    return f"CASE WHEN events > 0 THEN {_one_of(how.bad_of)} ELSE exposure > 0 AND {_one_of(how.good_of)} END"
-
-
-def _one_of(views: int) -> str:
-    return "true" if views == 1 else f"{SAMPLED_BY} % {views:d} = 0"
+    return f"CASE WHEN events > 0 THEN {one_in(how.bad_of)} ELSE exposure > 0 AND {one_in(how.good_of)} END"
 
 
 def figures(question: Question, measured: Measured, marked: Sequence[Filter], codes: Codes | None = None) -> Statement:

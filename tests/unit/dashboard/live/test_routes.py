@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+from urllib.parse import quote
 
 import aiohttp
 from prometheus_client import REGISTRY
 
 from services.dashboard.live.past import Row
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from shared.schemas.live import BUCKET_MS
+from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
 from tests.unit.dashboard.desk import NOW_MS, SECONDS_MAX, STREAMS_MAX, Desk, next_picture
 from tests.unit.dashboard.records import live, slice_of
 
@@ -29,6 +30,36 @@ async def test_a_stream_sends_the_picture_at_once_and_then_whenever_it_changes(d
     second = await next_picture(stream)
     assert second["series"]["viewers_now"] == [3, 4]
     assert [(one["customer"], one["now"]["viewers_now"]) for one in second["customers"]] == [("acme", 4)]
+
+
+async def test_customers_are_ordered_by_a_figure_of_enough_viewers_or_views(desk: Desk) -> None:
+    figures = {
+        "large": {"viewers_now": 900, "rebuffering_now": 9, "views_started": 500, "failures": 40},
+        "failing": {"viewers_now": 20, "rebuffering_now": 1, "views_started": 30, "failures": 30},
+        "once": {"viewers_now": 1, "rebuffering_now": 1, "views_started": 1, "failures": 1},
+        "idle": {"viewers_now": 0},
+    }
+    desk.board.take_records([live(100, customer_id=name, **one) for name, one in figures.items()])
+    stream = await desk.client.get("/v1/live/stream")
+    while (await next_picture(stream))["state"] != "live":
+        pass
+    stream.close()
+
+    async def listed(query: str) -> list[str]:
+        return [one["customer"] for one in (await desk.json(f"/v1/live?{query}"))["customers"]]
+
+    assert await listed("") == ["large", "failing", "once", "idle"]
+    assert await listed("customers_by=failures") == ["failing", "once", "large", "idle"]
+    assert await listed("customers_by=failures&customers_min=20") == ["failing", "large"]
+    assert await listed("customers_by=rebuffering&customers_order=ascending&customers_min=1") == [
+        "large",
+        "failing",
+        "once",
+    ]
+    # What is a number of the customer's own is of any number.
+    assert await listed("customers_by=starts&customers_min=999") == ["large", "failing", "once", "idle"]
+    assert (await desk.json("/v1/live?customers_by=failures&customers_min=20"))["customers_total"] == 4
+    await desk.json("/v1/live?customers_by=name", status=400)
 
 
 async def test_a_broker_that_is_away_shows_in_the_picture_and_so_does_its_return(desk: Desk) -> None:
@@ -114,6 +145,16 @@ async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> 
     assert [(one.customer, one.dimension) for one in desk.past.asked] == [("acme", "")]
     assert (await desk.json(f"{question}&dimension=password", 400))["type"].endswith("question")
     assert (await desk.json(f"{question}&step_ms=61000", 400))["detail"].startswith("step_ms is")
-    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503)):
+    # A pair may have two values of the greatest length; no value is longer, and none has what Postgres cannot read.
+    longest = "é" * SLICE_VALUE_CHARS_MAX
+    pair = f"&dimension=cdn,country&value={longest}{quote(PAIR_SEPARATOR)}{longest}"
+    for customer in ("acme", "*"):
+        of = question.replace("acme", customer)
+        await desk.json(f"{of}{pair}")
+        asked = len(desk.past.asked)
+        for wrong in (f"{pair}x", "&dimension=cdn&value=%00", "&dimension=cdn&value=a%00"):
+            assert (await desk.json(f"{of}{wrong}", 400))["type"].endswith("question")
+        assert len(desk.past.asked) == asked
+    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503), (TimeoutError(), 504)):
         desk.past.answer = error
         await desk.json(question, status)

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { apart, chipOf, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
+import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
 import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
@@ -22,8 +22,8 @@ import { collectorOf, linesFor } from "../../../../services/dashboard/static/cor
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
-import { comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, msOf, rangeWith, resolved, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { axisOf, binsBeside, linesOf, movedTo, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
+import { bucketsFor, comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, momentText, msOf, placeText, rangeWith, resolved, sameOnClocks, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { axisOf, binsBeside, linesOf, movedTo, partialOf, pointOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -80,12 +80,69 @@ test("clocks of a zone are read as they show, also where they change", () => {
   for (const at of [0, 1772400000000, Date.UTC(2026, 9, 25, 3, 17)]) assert.equal(msOf(localText(at, "America/New_York"), "America/New_York"), at);
 });
 
-test("a range up to now ends with a whole minute or hour, and has its whole length", () => {
+test("a range up to now ends with the last whole minute, a long one with the hour that runs, and has its whole length", () => {
   const now_ms = Date.UTC(2026, 0, 1, 12, 34, 56);
-  const hour = resolved(placeOf("/", "?range=1h", "UTC"), now_ms);
-  assert.deepEqual(hour, { from_ms: Date.UTC(2026, 0, 1, 11, 35), to_ms: Date.UTC(2026, 0, 1, 12, 35) });
-  assert.equal(resolved(placeOf("/", "?range=24h", "UTC"), now_ms).to_ms % HOUR_MS, 0);
+  for (const [range, ms] of [["1h", HOUR_MS], ["6h", 6 * HOUR_MS], ["24h", DAY_MS]]) {
+    const to_ms = Date.UTC(2026, 0, 1, 12, 34);
+    assert.deepEqual(resolved(placeOf("/", `?range=${range}`, "UTC"), now_ms), { from_ms: to_ms - Number(ms), to_ms });
+  }
+  // Nothing of it is still to come: the day before is as long.
+  const place = placeOf("/explore", "?range=24h&tz=UTC", "UTC");
+  const { from_ms, to_ms } = /** @type {any} */ (comparedRange("previous", place, now_ms));
+  assert.deepEqual([to_ms - from_ms, to_ms], [DAY_MS, Date.UTC(2025, 11, 31, 12, 34)]);
+  const week = /** @type {any} */ (resolved(placeOf("/", "?range=7d", "UTC"), now_ms));
+  assert.deepEqual(week, { from_ms: Date.UTC(2025, 11, 25, 13), to_ms: Date.UTC(2026, 0, 1, 13) });
   assert.equal(resolved(placeOf("/", "?from=2026-01-02&to=2026-01-01", "UTC"), now_ms), null);
+});
+
+test("of an hour that comes twice, moments say which, and addresses too", () => {
+  const tz = "America/New_York";
+  const [first, second] = [Date.UTC(2026, 10, 1, 5, 15), Date.UTC(2026, 10, 1, 6, 15)];
+  assert.equal(momentText(first, tz), "1 Nov, 01:15 (UTC-04:00)");
+  assert.equal(momentText(second, tz), "1 Nov, 01:15 (UTC-05:00)");
+  assert.deepEqual([sameOnClocks(first, tz), sameOnClocks(second, tz)], [[first, second], [first, second]]);
+  for (const at_ms of [first, second]) assert.equal(msOf(placeText(at_ms, tz), tz), at_ms);
+  // Just before and after, and where an hour is missing, clocks say enough.
+  for (const at_ms of [Date.UTC(2026, 10, 1, 4, 59), Date.UTC(2026, 10, 1, 7), Date.UTC(2026, 2, 8, 6, 59), Date.UTC(2026, 2, 8, 7)]) {
+    assert.deepEqual(sameOnClocks(at_ms, tz), [at_ms]);
+    assert.ok(!momentText(at_ms, tz).includes("UTC"));
+    assert.equal(placeText(at_ms, tz), localText(at_ms, tz));
+  }
+  assert.equal(momentText(Date.UTC(2026, 3, 4, 15, 10), "Australia/Lord_Howe"), "5 Apr, 01:40 (UTC+10:30)");
+});
+
+test("buckets can be chosen of which a range has no more than the API answers, and more than one", () => {
+  const of = (/** @type {number} */ length_ms) => bucketsFor({ from_ms: 0, to_ms: length_ms });
+  assert.deepEqual(of(HOUR_MS), ["minute", "5minutes", "15minutes"]);
+  assert.deepEqual(of(DAY_MS), ["minute", "5minutes", "15minutes", "hour"]);
+  assert.deepEqual(of(30 * DAY_MS), ["hour", "day", "week"]);
+  assert.deepEqual(of(90 * DAY_MS), ["day", "week"]);
+  assert.deepEqual(bucketsFor(null), []);
+});
+
+test("a count of no view is 0 where views are counted, a share of none is a gap, and so is what is to come", () => {
+  const point = (/** @type {number} */ from_ms, /** @type {number} */ n) => ({ from_ms, to_ms: from_ms + 1_000, n, metrics: { views: { value: n, n }, rebuffer_fraction: { value: n ? 0.5 : null, n } } });
+  const answer = { points: [point(0, 5), point(1_000, 0), point(2_000, 7), point(3_000, 0)], about: { as_of_ms: 3_000 } };
+  assert.deepEqual(linesOf(answer, "views", "").lines[0].values, [5, 0, 7, null]);
+  assert.deepEqual(linesOf(answer, "rebuffer_fraction", "").lines[0].values, [0.5, null, 0.5, null]);
+  // What is counted of the range before is said there.
+  const compared = { points: [point(-9_000, 0), point(-8_000, 3), point(-7_000, 0), point(-6_000, 1)], about: { as_of_ms: 3_000 } };
+  assert.deepEqual(linesOf({ ...answer, compared }, "views", "").lines[1].values, [0, 3, 0, 1]);
+  assert.deepEqual(linesOf({ ...answer, about: { as_of_ms: null } }, "views", "").lines[0].values, [5, null, 7, null]);
+});
+
+test("a point of earlier that stands alone is a ring, one of now is full", () => {
+  const line = { title: "", kind: "value", key: [], values: [], counts: [] };
+  const [now, before] = [pointOf(line, "red", "white"), pointOf({ ...line, beside: 0 }, "red", "white")];
+  assert.deepEqual([now.fill, before.fill, now.stroke, before.stroke], ["red", "white", "red", "red"]);
+  assert.ok(before.size > now.size);
+});
+
+test("points of a part of their time are found", () => {
+  const point = (/** @type {boolean | undefined} */ is_partial) => ({ from_ms: 0, to_ms: 1, n: 1, metrics: {}, ...(is_partial ? { is_partial } : {}) });
+  const points = [point(true), point(false), point(true)];
+  assert.deepEqual(partialOf({ points }), [points[0], points[2]]);
+  assert.deepEqual(partialOf({ points: [], groups: [{ kind: "value", key: [], labels: [], n: 1, metrics: {}, points }] }), [points[0], points[2]]);
 });
 
 test("a stretch that is marked has whole minutes", () => {
@@ -264,11 +321,42 @@ test("live tiles are ratios of the newest figures, and unknown where nobody watc
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
-  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), { title: "There is no such customer", detail: "", status: 404 });
-  const fault = { parameter: "to", detail: "is before from" };
-  assert.deepEqual(problemOf({ title: "The question is wrong", detail: "See below.", errors: [fault] }, 400), { title: "The question is wrong", detail: "See below. to: is before from", status: 400 });
+  const unknown = { title: "There is no such customer", detail: "It does not exist, or you may not see it.", status: 404, way: "customer" };
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such customer" }, 404), unknown);
+  assert.deepEqual(problemOf({ title: "There is no such customer" }, 404), unknown);
+  assert.deepEqual(problemOf({ title: "Not Found", detail: "there is no such view" }, 404), { title: "There is no such view", detail: "", status: 404 });
   assert.equal(problemOf({ detail: "why" }, 500).title, "why");
   assert.equal(problemOf({}, 500).title, "The question is refused");
+});
+
+test("alternatives of several conditions each are made one condition after the other", () => {
+  const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => filterOf(name, ["1"]));
+  const made = both(either(both(a, b), c), d);
+  assert.equal(filterText(made, (name) => name), "(a is 1 and b is 1) or (c is 1 and d is 1)");
+  assert.equal(filterText(both(filterOf("a", ["1"], true), b), (name) => name), "a is not 1 and b is 1");
+});
+
+test("a filter may be a part of a text, or a bound of a number in the unit that is typed", () => {
+  const title = (name) => name;
+  assert.equal(filterText(containing("video_title", "cup", false), title), "video_title contains cup");
+  assert.equal(filterText(containing("video_title", "cup", true), title), "video_title does not contain cup");
+  assert.deepEqual(JSON.parse(bounded("startup_ms", "at_least", 10)), { number: "startup_ms", at_least: 10_000 });
+  assert.deepEqual(JSON.parse(bounded("avg_bitrate_bps", "below", 0.7)), { number: "avg_bitrate_bps", below: 700_000 });
+  assert.equal(filterText(bounded("startup_ms", "at_least", 10), title), "startup_ms is at least 10.0 s");
+});
+
+test("a question that is wrong is worded for who has typed it, with the way on", () => {
+  const said = (parameter, detail) => {
+    const { title, way } = problemOf({ title: "The question is wrong", errors: [{ parameter, detail }] }, 400);
+    return [title, way];
+  };
+  assert.deepEqual(said("from", "before `to`"), ["The range ends before it begins", "range"]);
+  assert.deepEqual(said("from", "a range has at most 400 days"), ["A range has at most 400 days", "range"]);
+  assert.deepEqual(said("score_below", "Expected `float | null`, got `str`"), ["“Score below” is no number", "score_below"]);
+  assert.deepEqual(said("metrics", "no metric is named 'x': see /v1/metrics"), ["No metric is named x", "metrics"]);
+  assert.deepEqual(said("by", "no dimension is named 'x': see /v1/dimensions"), ["No dimension is named x", "by"]);
+  const other = problemOf({ title: "The question is wrong", errors: [{ parameter: "bucket", detail: "no `bucket`" }] }, 400);
+  assert.equal(other.detail, "bucket: no bucket.");
 });
 
 test("the status names what is away", () => {
@@ -278,8 +366,9 @@ test("the status names what is away", () => {
   assert.equal(words({}), "Live · 2 s old");
   assert.equal(words({ now_ms: 1_060_000 }), "Stalled · live data 60 s old");
   assert.match(words({ isListening: false }), /Dashboard out of reach/);
-  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "There is no such customer");
+  assert.equal(words({ picture: null, isListening: false, refused: "There is no such customer" }), "No live figures");
   assert.match(words({ silent_ms: 11_000 }), /Dashboard does not answer/);
+  assert.equal(words({ isBack: true, now_ms: 1_060_000 }), "Catching up · live data 60 s old");
   assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
   assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);
   assert.match(words({ picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } }), /Incomplete/);
@@ -500,6 +589,19 @@ test("filters are turned round and given alternatives, and are read as what they
   assert.deepEqual([{ cdn: "fastly", startup_ms: 4999 }, { error_code: "a net b", startup_ms: 5000 }, { cdn: "fastly" }].map((row) => holds([nested], row)), [false, true, false]);
 });
 
+test("whole days are compared with as many days of the calendar, other ranges with stretches as long", () => {
+  const tz = "America/New_York";
+  const at = (/** @type {string} */ text) => msOf(text, tz);
+  const between = (/** @type {string} */ from, /** @type {string} */ to) => ({ ...placeOf("/explore", "", tz), range: "", from, to });
+  const days = between("2026-11-01", "2026-11-17");
+  assert.deepEqual(comparedRange("previous", days, 0), { from_ms: at("2026-10-16"), to_ms: at("2026-11-01") });
+  assert.deepEqual(comparedRange("week", days, 0), { from_ms: at("2026-10-25"), to_ms: at("2026-11-10") });
+  // From a moment within a day on as long: the hour that came twice is part of it.
+  assert.deepEqual(comparedRange("2026-09-01T10:00", days, 0), { from_ms: at("2026-09-01T10:00"), to_ms: at("2026-09-17T11:00") });
+  const stretch = between("2026-11-01T10:00", "2026-11-03T10:00");
+  assert.deepEqual(comparedRange("previous", stretch, 0), { from_ms: at("2026-10-30T11:00"), to_ms: at("2026-11-01T10:00") });
+});
+
 test("a range is compared with one before it, with days before by the calendar, or with any other", () => {
   const summer = { range: "", from: "2026-03-30T12:00", to: "2026-03-30T18:00", tz: "Europe/Berlin" };
   assert.equal(comparedFrom("", summer, 0), "");
@@ -510,7 +612,7 @@ test("a range is compared with one before it, with days before by the calendar, 
   assert.equal(comparedFrom("2026-01-01T00:00", summer, 0), String(Date.UTC(2025, 11, 31, 23)));
   assert.equal(comparedFrom("nonsense", summer, 0), "");
   const moving = { range: "24h", from: "", to: "", tz: "UTC" };
-  assert.equal(comparedFrom("day", moving, 10 * DAY_MS), String(10 * DAY_MS + HOUR_MS - 2 * DAY_MS));
+  assert.equal(comparedFrom("day", moving, 10 * DAY_MS), String(10 * DAY_MS - 2 * DAY_MS));
 });
 
 test("how new finished views are is said, and said loudly once they are old", () => {
@@ -625,6 +727,7 @@ test("what is drawn is what is exported", () => {
   };
   const asked = { metrics: "startup_ms_p50", compare: "week" };
   assert.deepEqual(of({}), ["timeseries", asked]);
+  assert.deepEqual(of({ bucket: "hour" }), ["timeseries", { ...asked, bucket: "hour" }]);
   // The lines are by the first dimension alone.
   assert.deepEqual(of({ by: "cdn", second: "asn" }), ["timeseries", { ...asked, by: "cdn", limit: 8 }]);
   assert.deepEqual(of({ as: "multiples", by: "cdn" }), ["timeseries", { ...asked, by: "cdn", limit: 12 }]);

@@ -10,8 +10,9 @@ import pytest
 
 from services.dashboard.page.routes import STATIC
 from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
+from services.query.core.fields import NUMBERS
 from services.query.core.filters import Filter
-from services.query.core.limits import GROUPS_MAX, SERIES_MAX
+from services.query.core.limits import GROUPS_MAX, POINTS_MAX, SERIES_MAX
 from services.query.core.metrics import METRICS
 from services.query.core.resources.concurrency import CURVES_MAX
 from services.query.core.resources.titles import TITLES_MAX
@@ -36,6 +37,7 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
         ("core/timeline.js", "EVENTS_MAX", TIMELINE_EVENTS_MAX),
         ("core/audience.js", "CURVES_MAX", CURVES_MAX),
         ("core/groups.js", "ROWS_MAX", GROUPS_MAX),
+        ("core/place/ranges.js", "POINTS_MAX", POINTS_MAX),
         ("screens/titles.js", "LISTED_MAX", TITLES_MAX),
         ("core/place/filters.js", "SLICE_CHARACTERS_MAX", SLICE_VALUE_CHARS_MAX),
     ],
@@ -44,6 +46,12 @@ def test_the_page_knows_the_bounds_of_others_as_they_are(module: str, name: str,
     found = re.search(rf"^(?:export )?const {name} = ([\d_]+);$", (STATIC / module).read_text(), re.MULTILINE)
     assert found is not None
     assert int(found[1]) == most
+
+
+def test_filters_of_numbers_are_of_fields_that_the_api_bounds() -> None:
+    names = re.findall(r"^  (\w+): \{ unit:", (STATIC / "core/place/filters.js").read_text(), re.MULTILINE)
+    assert len(names) > 5
+    assert set(names) <= set(NUMBERS)
 
 
 @pytest.mark.parametrize("name", ["LINES_MAX", "MULTIPLES_MAX"])

@@ -37,6 +37,38 @@ export function filterOf(dimension, values, isNot = false) {
 }
 
 /**
+ * Numbers of a view that a filter bounds, as its field types them: `per` is what one of the unit is in the API.
+ * @type {Record<string, {unit: string, per: number}>}
+ */
+export const BOUNDED = {
+  startup_ms: { unit: "s", per: 1_000 },
+  rebuffer_ms: { unit: "s", per: 1_000 },
+  rebuffer_count: { unit: "", per: 1 },
+  watch_ms: { unit: "s", per: 1_000 },
+  playing_ms: { unit: "s", per: 1_000 },
+  seek_count: { unit: "", per: 1 },
+  avg_bitrate_bps: { unit: "Mbps", per: 1e6 },
+  live_latency_ms_avg: { unit: "s", per: 1_000 },
+  dropped_frames: { unit: "", per: 1 },
+  score_view: { unit: "of 100", per: 1 },
+  beacon_count: { unit: "", per: 1 },
+};
+
+/** What a filter of a dimension may say, and one of a number. @type {Record<string, string>} */
+export const CONDITIONS = { is: "is", not: "is not", contains: "contains", lacks: "does not contain" };
+/** @type {Record<string, string>} */
+export const BOUNDS = { at_least: "at least", below: "below" };
+
+/** @param {string} dimension @param {string} text @param {boolean} isNot */
+export function containing(dimension, text, isNot) {
+  const one = { dimension, contains: text };
+  return JSON.stringify(isNot ? { not: one } : one);
+}
+
+/** @param {string} field - One of `BOUNDED`. @param {string} bound - One of `BOUNDS`. @param {number} typed - In the field's unit. */
+export const bounded = (field, bound, typed) => JSON.stringify({ number: field, [bound]: Number((typed * BOUNDED[field].per).toPrecision(15)) });
+
+/**
  * The filters with one dimension narrowed to a value: a chip of that dimension is replaced.
  * @param {string[]} filters
  * @param {string} dimension
@@ -91,6 +123,19 @@ export function inverted(text) {
 export function either(text, other) {
   const one = JSON.parse(text);
   return JSON.stringify({ or: [...(one.or ?? [one]), JSON.parse(other)] });
+}
+
+/**
+ * A filter whose last alternative holds only where the other one does too: (A and B) or (C and D) is made so.
+ * @param {string} text
+ * @param {string} other
+ */
+export function both(text, other) {
+  const one = JSON.parse(text);
+  const alternatives = one.or ?? [one];
+  const last = alternatives.at(-1);
+  const joined = { and: [...(last.and ?? [last]), JSON.parse(other)] };
+  return JSON.stringify(alternatives.length > 1 ? { or: [...alternatives.slice(0, -1), joined] } : joined);
 }
 
 /**

@@ -5,32 +5,52 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** Lengths up to now that can be chosen. @type {Record<string, {title: string, ms: number, step_ms: number}>} */
+/**
+ * Lengths up to now that can be chosen. `step_ms`: a short one ends with the last whole minute; of a long one the hour that runs is
+ * the last, so that it is of whole hours: their sums answer at once over any number of views.
+ * @type {Record<string, {title: string, ms: number, step_ms: number}>}
+ */
 export const LENGTHS = {
   "1h": { title: "Last hour", ms: HOUR_MS, step_ms: MINUTE_MS },
   "6h": { title: "Last 6 hours", ms: 6 * HOUR_MS, step_ms: MINUTE_MS },
-  "24h": { title: "Last 24 hours", ms: DAY_MS, step_ms: HOUR_MS },
+  "24h": { title: "Last 24 hours", ms: DAY_MS, step_ms: MINUTE_MS },
   "7d": { title: "Last 7 days", ms: 7 * DAY_MS, step_ms: HOUR_MS },
   "30d": { title: "Last 30 days", ms: 30 * DAY_MS, step_ms: HOUR_MS },
   "90d": { title: "Last 90 days", ms: 90 * DAY_MS, step_ms: HOUR_MS },
 };
 
 /**
- * The range of a place in ms; null where its texts are no times. One up to now ends with a whole minute or hour, so that answers can be kept.
+ * The range of a place in ms; null where its texts are no times.
  * @param {{range: string, from: string, to: string, tz: string}} place
  * @param {number} now_ms
  * @returns {{from_ms: number, to_ms: number} | null}
  */
 export function resolved(place, now_ms) {
   if (place.range) {
-    const length = LENGTHS[place.range] ?? LENGTHS["24h"];
-    const to_ms = (Math.floor(now_ms / length.step_ms) + 1) * length.step_ms;
-    return { from_ms: to_ms - length.ms, to_ms };
+    const { ms, step_ms } = LENGTHS[place.range] ?? LENGTHS["24h"];
+    const whole_ms = Math.floor(now_ms / step_ms) * step_ms;
+    const to_ms = step_ms === MINUTE_MS ? whole_ms : whole_ms + step_ms;
+    return { from_ms: to_ms - ms, to_ms };
   }
   const from_ms = msOf(place.from, place.tz);
   const to_ms = msOf(place.to, place.tz);
   return from_ms === null || to_ms === null || from_ms >= to_ms ? null : { from_ms, to_ms };
 }
+
+/** Buckets of a series that can be chosen, by the API's names, with their lengths. @type {Record<string, {title: string, ms: number}>} */
+export const BUCKETS = {
+  minute: { title: "minute", ms: MINUTE_MS },
+  "5minutes": { title: "5 minutes", ms: 5 * MINUTE_MS },
+  "15minutes": { title: "15 minutes", ms: 15 * MINUTE_MS },
+  hour: { title: "hour", ms: HOUR_MS },
+  day: { title: "day", ms: DAY_MS },
+  week: { title: "week", ms: 7 * DAY_MS },
+};
+/** Points of a series, as the API allows. */
+export const POINTS_MAX = 2_000;
+
+/** The buckets that divide a range into no more points than the API allows, and into two at least. @param {{from_ms: number, to_ms: number} | null} range */
+export const bucketsFor = (range) => Object.keys(BUCKETS).filter((name) => range && BUCKETS[name].ms < range.to_ms - range.from_ms && Math.floor((range.to_ms - range.from_ms) / BUCKETS[name].ms) + 2 <= POINTS_MAX);
 
 /**
  * The range of a place, if it has the moment; otherwise the day around it.
@@ -98,7 +118,7 @@ export function comparedText(compare, tz) {
 }
 
 /**
- * The range that a place's range is compared with, as long as it; null without one.
+ * The range that a place's range is compared with, as the API has it: beside whole days as many, else as long; null without one.
  * @param {string} compare - As the address has it.
  * @param {{range: string, from: string, to: string, tz: string}} place
  * @param {number} now_ms
@@ -108,9 +128,24 @@ export function comparedRange(compare, place, now_ms) {
   const range = resolved(place, now_ms);
   const given = comparedFrom(compare, place, now_ms);
   if (!range || given === "") return null;
+  const days = wholeDays(range, place.tz);
   const length_ms = range.to_ms - range.from_ms;
-  const from_ms = given === "previous" ? range.from_ms - length_ms : Number(given);
-  return { from_ms, to_ms: from_ms + length_ms };
+  if (given === "previous") return { from_ms: days ? daysLater(range.from_ms, -days, place.tz) : range.from_ms - length_ms, to_ms: range.from_ms };
+  const from_ms = Number(given);
+  return { from_ms, to_ms: days && isMidnight(from_ms, place.tz) ? daysLater(from_ms, days, place.tz) : from_ms + length_ms };
+}
+
+/** Whether a day begins. @param {number} at_ms @param {string} tz */
+const isMidnight = (at_ms, tz) => daysLater(at_ms, 0, tz) === at_ms;
+
+/** Where a day begins so many days later. @param {number} at_ms @param {number} days @param {string} tz */
+const daysLater = (at_ms, days, tz) => Number(msOf(new Date(Date.parse(localText(at_ms, tz).slice(0, 10)) + days * DAY_MS).toISOString().slice(0, 10), tz));
+
+/** How many days of the calendar a range is; 0 if it is not whole ones. @param {{from_ms: number, to_ms: number}} range @param {string} tz */
+function wholeDays({ from_ms, to_ms }, tz) {
+  if (!isMidnight(from_ms, tz) || !isMidnight(to_ms, tz)) return 0;
+  const [first, end] = [from_ms, to_ms].map((at_ms) => Date.parse(localText(at_ms, tz).slice(0, 10)));
+  return (end - first) / DAY_MS;
 }
 
 /**
@@ -154,6 +189,29 @@ function offset_ms(at_ms, tz) {
   return Date.parse(`${localText(whole_ms, tz)}Z`) - whole_ms;
 }
 
+/**
+ * The moments at which the zone's clocks show the same as at this one: two of an hour that comes twice.
+ * @param {number} at_ms
+ * @param {string} tz
+ * @returns {number[]} The first one first.
+ */
+export function sameOnClocks(at_ms, tz) {
+  const ahead = offset_ms(at_ms, tz);
+  const others = [offset_ms(at_ms - DAY_MS, tz), offset_ms(at_ms + DAY_MS, tz)].filter((other) => other !== ahead);
+  const twins = others.map((other) => at_ms + ahead - other).filter((twin_ms) => localText(twin_ms, tz) === localText(at_ms, tz));
+  return [...new Set([at_ms, ...twins])].sort((one, other) => one - other);
+}
+
+/** How far clocks are ahead of UTC, as times of the API have it: +02:00. @param {number} at_ms @param {string} tz */
+export function offsetText(at_ms, tz) {
+  const minutes = Math.round(offset_ms(at_ms, tz) / MINUTE_MS);
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60].map((one) => String(one).padStart(2, "0"));
+  return `${minutes < 0 ? "-" : "+"}${hours}:${rest}`;
+}
+
+/** A moment as an address has it: what clocks show, with the offset where they show it twice. @param {number} at_ms @param {string} tz */
+export const placeText = (at_ms, tz) => `${localText(at_ms, tz)}${sameOnClocks(at_ms, tz).length > 1 ? offsetText(at_ms, tz) : ""}`;
+
 /** @type {Map<string, Intl.DateTimeFormat>} */
 const formats = new Map();
 
@@ -169,13 +227,13 @@ function format(tz, how) {
 const clock = (tz) => format(tz, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /**
- * A moment for people: 24 Nov, 20:13; with `seconds` also those.
+ * A moment for people: 24 Nov, 20:13; with `seconds` also those. Of an hour that comes twice it has the offset: 1 Nov, 01:15 (UTC-05:00).
  * @param {number} at_ms
  * @param {string} tz
  * @param {{seconds?: boolean, year?: boolean}} [how]
  */
 export function momentText(at_ms, tz, how = {}) {
-  return format(tz, {
+  const text = format(tz, {
     day: "numeric",
     month: "short",
     year: how.year ? "numeric" : undefined,
@@ -183,6 +241,7 @@ export function momentText(at_ms, tz, how = {}) {
     minute: "2-digit",
     second: how.seconds ? "2-digit" : undefined,
   }).format(at_ms);
+  return sameOnClocks(at_ms, tz).length > 1 ? `${text} (UTC${offsetText(at_ms, tz)})` : text;
 }
 
 /**

@@ -9,6 +9,7 @@ export const SEARCHED = [
   { name: "viewer", title: "Viewer id", type: "text" },
   { name: "title", title: "Title has", type: "text" },
   { name: "error", title: "Error code", type: "text" },
+  { name: "score_at_least", title: "Score at least", type: "number" },
   { name: "score_below", title: "Score below", type: "number" },
 ];
 /** Columns where none are chosen. The first is by what the list is ordered: by when a view counts, which is its end unless the client's clock was wrong. */

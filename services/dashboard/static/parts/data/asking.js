@@ -5,9 +5,10 @@ import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { serverNow } from "../../core/clock.js";
 import { ageText } from "../../core/words/format.js";
-import { problemOf } from "../../core/words/problems.js";
+import { isRefusal, problemOf } from "../../core/words/problems.js";
 import { comparedFrom, resolved } from "../../core/place/ranges.js";
 import { html } from "../html.js";
+import { Wrong } from "./wrong.js";
 
 /** The servers' own deadlines are shorter. */
 const ANSWER_MS_MAX = 40_000;
@@ -179,7 +180,7 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0, { isByClic
       }
       // What only lists things, as recent incidents do, is no figure.
       if (state.value.data?.about || state.value.problem) noteFirst();
-      const isBroken = state.value.problem && ![400, 403, 404, 422].includes(state.value.problem.status);
+      const isBroken = state.value.problem && !isRefusal(state.value.problem);
       // What is asked by a click alone is not asked by itself until it ends: a dear question would hold up all others.
       if (isBroken ? !isByClick : every_ms) timer = setTimeout(ask, isBroken ? BROKEN_MS : every_ms);
     };
@@ -214,7 +215,7 @@ export function Answered({ of, draw, height = 160 }) {
   const age_ms = now_ms.value - of.at_ms;
   const isSlow = of.isAsking && now_ms.value - of.since_ms > SLOW_MS;
   const kept = of.data ? ` What is shown is ${ageText(age_ms)} old.` : "";
-  const wrong = of.problem && html`<p class="notice" role="status">${of.problem.title}. ${of.problem.detail}${kept}</p>`;
+  const wrong = of.problem && (isRefusal(of.problem) ? html`<${Wrong} problem=${of.problem} kept=${kept} />` : html`<p class="notice" role="status">${of.problem.title}. ${of.problem.detail}${kept}</p>`);
   const slow = isSlow && html`<p class="note slow" role="status">${of.what} takes longer than usual (${ageText(now_ms.value - of.since_ms)}).${kept}</p>`;
   if (of.data) return html`${wrong}${slow}<div class=${of.problem ? "is-old" : ""}>${draw(of.data)}</div>`;
   return html`${wrong}${slow}${!of.problem && html`<${Skeleton} height=${height} />`}`;

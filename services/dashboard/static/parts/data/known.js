@@ -16,6 +16,8 @@ export const metrics = signal({});
 export const dimensions = signal({});
 /** @type {import("@preact/signals").Signal<string[]>} */
 export const customers = signal([]);
+/** Whether those with views are among them. */
+export const hasCustomers = signal(false);
 
 /** Titles of the organisation's custom dimensions, by the name that filters and breakdowns have. @type {import("@preact/signals").Signal<Record<string, string>>} */
 export const customs = signal({});
@@ -67,6 +69,7 @@ async function askCustomers() {
   try {
     const found = await fetchJson(`/v1/breakdown?by=customer&limit=1000&from=${Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 30 * DAY_MS}`);
     seen(found.groups.filter((/** @type {any} */ one) => one.kind === "value").map((/** @type {any} */ one) => one.key[0]));
+    hasCustomers.value = true;
   } catch {
     setTimeout(askCustomers, 10_000);
   }

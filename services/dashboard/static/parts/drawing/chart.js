@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { axisText, countText, valueText } from "../../core/words/format.js";
-import { axisOf, movedTo } from "../../core/series.js";
+import { axisOf, movedTo, pointOf } from "../../core/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 import { place as placeMarks } from "./marks.js";
@@ -159,7 +159,7 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, marks, a
         width: 2,
         dash: line.beside === undefined ? undefined : [4, 4],
         // A point between two gaps would not be seen as a line.
-        points: { size: 5, filter: (/** @type {Plot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
+        points: { ...pointOf(line, style(into, `--line-${places[place]}`), style(into, "--card")), filter: (/** @type {Plot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
       })),
     ],
     hooks: {

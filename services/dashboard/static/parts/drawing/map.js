@@ -3,6 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { countText } from "../../core/words/format.js";
 import { hasFirst } from "../data/asking.js";
 import { html } from "../html.js";
 
@@ -47,5 +48,13 @@ export function WorldMap({ values, isWarm }) {
       ? html`<p class="notice" id="map-missing" role="status">The map could not be loaded. The table below has the same figures. <button type="button" onClick=${load}>Try again</button></p>`
       : html`<span class="unseen">The map is drawn when it is seen. The table below has the same figures.</span>`}
   </div>
+  <${Legend} values=${values} isWarm=${isWarm} />
   <p class="note" id="map-note">Each country is a filter: on the map, and by its name in the table.</p>`;
+}
+
+/** What its colours mean: there before the map is, which must not move what is below it. @param {{values: any[], isWarm: (one: any) => boolean}} props */
+function Legend({ values, isWarm }) {
+  const seen = values.filter((one) => one.viewers_now);
+  const most = Math.max(1, ...seen.map((one) => one.viewers_now));
+  return html`<p class="note map-legend" id="map-legend"><span>1 viewer<span class="scale" aria-hidden="true"></span>${countText(most)} ${most === 1 ? "viewer" : "viewers"}</span><span>Grey: nobody watches</span>${seen.some(isWarm) && html`<span><span class="warm" aria-hidden="true"></span>Rebuffering is bad there</span>`}</p>`;
 }

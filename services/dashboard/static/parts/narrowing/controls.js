@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { filterText, narrowed } from "../../core/place/filters.js";
-import { LENGTHS, localText, msOf, rangeText, resolved } from "../../core/place/ranges.js";
+import { LENGTHS, localText, msOf, offsetText, placeText, rangeText, resolved, sameOnClocks } from "../../core/place/ranges.js";
 import { isZone } from "../../core/place/place.js";
 import { Field } from "../field.js";
 import { Filters } from "./filters.js";
@@ -68,7 +68,7 @@ function Range() {
     const found = resolved(place.value, Date.now());
     if (!found) return undefined;
     const { tz } = place.value;
-    return go({ range: "", from: localText(found.from_ms, tz), to: localText(found.to_ms, tz) });
+    return go({ range: "", from: placeText(found.from_ms, tz), to: placeText(found.to_ms, tz) });
   };
   return html`<span class="range">
     <label class="pick">Range
@@ -86,9 +86,12 @@ function Moment({ name, title }) {
   const { tz } = place.value;
   const at_ms = msOf(place.value[name], tz);
   const choose = (/** @type {any} */ event) => event.target.value && event.target.validity.valid && go({ [name]: event.target.value, range: "" });
+  const twice = at_ms === null ? [] : sameOnClocks(at_ms, tz);
   return html`<label class="pick">${title}
     <${Field} type="datetime-local" id=${name} min=${EARLIEST} value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${choose} />
-  </label>`;
+  </label>${twice.length > 1 && html`<select id=${`${name}-offset`} aria-label=${`${title}: this hour comes twice`} title="This hour comes twice" value=${String(at_ms)} onChange=${(/** @type {any} */ event) => go({ [name]: placeText(Number(event.target.value), tz), range: "" })}>
+    ${twice.map((one) => html`<option value=${String(one)}>UTC${offsetText(one, tz)}</option>`)}
+  </select>`}`;
 }
 
 function Zone() {

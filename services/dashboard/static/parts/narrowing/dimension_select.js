@@ -8,8 +8,8 @@ import { capital, customs, dimensions, titleOf } from "../data/known.js";
 /** What is chosen until its name is typed. */
 const CUSTOM = "custom.";
 
-/** @param {{id: string, value: string, choose: (name: string) => void, isListed?: boolean, none?: string}} props */
-export function DimensionSelect({ id, value, choose, isListed = false, none = "" }) {
+/** @param {{id: string, value: string, choose: (name: string) => void, isListed?: boolean, none?: string, numbers?: string[]}} props - `numbers` of a view are offered too. */
+export function DimensionSelect({ id, value, choose, isListed = false, none = "", numbers }) {
   const known = Object.values(dimensions.value);
   // Where dimensions are listed there are commas between them: one with a comma in its name can only be filtered by.
   const named = Object.keys(customs.value).filter((name) => !isListed || !name.includes(","));
@@ -20,6 +20,7 @@ export function DimensionSelect({ id, value, choose, isListed = false, none = ""
     ${named.map((name) => html`<option value=${name}>${titleOf(name)}</option>`)}
     ${isOwn && html`<option value=${value}>${titleOf(value)}</option>`}
     <option value=${CUSTOM}>A dimension of your own …</option>
+    ${numbers && html`<optgroup label="Numbers of a view">${numbers.map((name) => html`<option value=${name}>${titleOf(name)}</option>`)}</optgroup>`}
   </select>`;
 }
 

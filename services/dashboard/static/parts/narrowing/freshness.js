@@ -9,7 +9,7 @@ import { place } from "../place.js";
 
 /** @param {{isNow?: boolean}} props - `isNow`: what is shown goes up to now in any range of the place. */
 export function Freshness({ isNow = false }) {
-  const range = isNow ? null : resolved(place.value, now_ms.value);
+  const range = isNow || place.value.range ? null : resolved(place.value, now_ms.value);
   const found = freshnessOf({ as_of_ms: counted_ms.value, until_ms: range?.to_ms ?? null, now_ms: newestNow_ms(), tz: place.value.tz });
   if (!found) return null;
   return html`<p class=${found.isOld ? "old-figures" : "note"} id="freshness" role=${found.isOld ? "status" : undefined}>${found.text}</p>`;

@@ -26,7 +26,9 @@ export function AllSuspects({ within, isDue }) {
   const all = SUSPECTED.map((metric) => useQuestion(isDue ? "/v1/suspects" : null, within, { metric, limit: 5 }, 30_000));
   const titles = (/** @type {(at: number) => boolean} */ which) => SUSPECTED.filter((_, at) => which(at)).map((name) => metricOf(name).title).join(", ");
   const sought = titles((at) => !all[at].data && !all[at].problem);
-  const clear = titles((at) => all[at].data?.suspects.length === 0);
+  const isEmpty = (/** @type {number} */ at) => all[at].data?.figure.n === 0;
+  const empty = titles(isEmpty);
+  const clear = titles((at) => !isEmpty(at) && all[at].data?.suspects.length === 0);
   // What holds up one of them holds up all.
   const unanswered = all.find((found) => found.problem && !found.data);
   const { range, from, to } = within;
@@ -38,6 +40,7 @@ export function AllSuspects({ within, isDue }) {
     ${all.map((found, at) => Boolean(found.data && (found.problem || found.data.suspects.length)) && html`<${Answered} key=${SUSPECTED[at]} of=${found} draw=${(/** @type {any} */ data) => data.suspects.length > 0 && html`<${Suspects} data=${data} suspects=${data.suspects} metric=${data.metric} within=${within} />`} />`)}
     ${sought && html`<p class="note" role="status">Searching for who is behind: ${sought} …</p>`}
     ${clear && html`<p class="note" id="unsuspected">Nobody stands out beyond chance in: ${clear}.</p>`}
+    ${empty && html`<p class="note" id="unsearched">${all.every((_, at) => isEmpty(at)) ? "No view has finished in this time: nobody can be suspected yet." : `No view of this time has a figure for: ${empty}.`}</p>`}
     <${Possible} answers=${all.flatMap((found) => found.data ?? [])} within=${within} />
   </section>`;
 }

@@ -64,7 +64,7 @@ function Drawn({ data, metric, within }) {
   const usual = data.against === "usual" ? `Usually, from ${rangeText(data.baseline, within.tz)}: ${figure(data.usual)}.` : "What is usual is not known.";
   const sampled = data.read.sampled < data.read.views ? ` A sample of ${countText(data.read.sampled)} of ${countText(data.read.views)} views was searched; all figures are of all views.` : "";
   return html`<p class="note" id="who-of">${capital(data.title)}, all views from ${rangeText(data.about.range, within.tz)}: ${figure(data.figure)}. ${usual}${sampled}</p>
-    ${suspects.length > 0 ? html`<${Suspects} data=${data} suspects=${suspects} metric=${metric} within=${within} />` : html`<p class="empty" id="unsuspected">Nobody stands out in ${data.title}: chance and the usual changes explain the figures, or all views have changed alike.</p>`}
+    ${suspects.length > 0 ? html`<${Suspects} data=${data} suspects=${suspects} metric=${metric} within=${within} />` : data.figure.n === 0 ? html`<p class="empty" id="unsearched">No view of this time has a figure for ${data.title}: nobody can be suspected.</p>` : html`<p class="empty" id="unsuspected">Nobody stands out in ${data.title}: chance and the usual changes explain the figures, or all views have changed alike.</p>`}
     <${Possible} answers=${[data]} metric=${metric} within=${within} />`;
 }
 

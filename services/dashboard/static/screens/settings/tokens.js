@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { html } from "../../parts/html.js";
-import { given, Listed, Once, Table, useList, when } from "./lists.js";
+import { Environments, given, Listed, Once, Table, useList, when } from "./lists.js";
 
 /** What a token may do, in words. @type {Record<string, string>} */
 const SCOPES = { read_metrics: "read figures", read_views: "read single views", ingest: "send beacons", manage: "manage people, tokens and keys" };
@@ -13,8 +13,9 @@ export default function Tokens() {
   const { act, wrong } = list;
   const text = useSignal("");
   const make = async (/** @type {Event} */ event) => {
-    const { name, days, ...scopes } = given(event);
-    const body = { name, scopes: Object.keys(scopes), days: days ? Number(days) : null };
+    const { name, days, customers: typed, ...scopes } = given(event);
+    const named = String(typed).split(/[\s,]+/).filter(Boolean);
+    const body = { name, scopes: Object.keys(scopes), customers: named.length ? named : null, days: days ? Number(days) : null };
     text.value = (await act("POST", "/v1/tokens", body))?.token ?? "";
   };
   const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th><td>${one.scopes.map((/** @type {string} */ scope) => SCOPES[scope] ?? scope).join(", ")}</td><td>${one.customers?.join(", ") ?? "all"}</td>
@@ -23,6 +24,7 @@ export default function Tokens() {
   return html`${wrong}<form class="pick" onSubmit=${make}>
       <label>Name <input name="name" maxlength="200" required /></label>
       <fieldset class="boxes"><legend>It may</legend>${Object.entries(SCOPES).map(([scope, title]) => html`<label title=${scope}><input type="checkbox" name=${scope} defaultChecked=${scope === "read_metrics"} /> ${title}</label>`)}</fieldset>
+      <label>Of customers <input name="customers" list="environments" maxlength="65000" autocomplete="off" spellcheck=${false} placeholder="all, or some: a, b" /></label><${Environments} />
       <label>Ends after days <input name="days" type="number" min="1" max="3650" placeholder="no end" /></label>
       <button type="submit">Make a token</button></form>
     <p class="note">What programs can ask is in the <a href="/docs">API reference</a>.</p>
