@@ -128,7 +128,7 @@ async def test_the_commands_of_the_documentation_are_answered(
     answers.remove(script)
     listed, exported = (answer for answer in answers if not answer.startswith(b"{"))
     assert listed.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
-    assert exported.startswith(b'"customer_id","view_id","day","counted_ms","country","startup_ms"')
+    assert exported.startswith(b'"customer_id","view_id","day","date","counted_ms","counted_at","country","startup_ms"')
     overall, breakdown, series, together, errors, suspects, low = (
         msgspec.json.decode(one) for one in answers if one.startswith(b"{")
     )
