@@ -12,6 +12,8 @@ BAD_MAX: Final = 80_000
 GOOD_MAX: Final = 80_000
 #: One of so many views is among the few that are read to say how many there are. Samples of fewer views are among them too.
 FEW_OF: Final = 8
+#: A multiple of it is near if it is off by at most this part.
+_NEAR: Final = 12
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ def sampling(views: int, bad: int, *, bad_max: int = BAD_MAX, good_max: int = GO
 
 
 def one_of(views: int, most: int) -> int:
-    """One of how many views is taken, so that there are no more than `most`."""
+    """One of how many views is taken, so that there are no more than `most`, or hardly more.
+
+    A multiple of `FEW_OF` where one is near: fewer views with events would find fewer incidents.
+    """
     taken = max(1, -(-views // most))
-    return taken if taken < FEW_OF else -(-taken // FEW_OF) * FEW_OF
+    rounded = FEW_OF * round(taken / FEW_OF)
+    return rounded if abs(rounded - taken) * _NEAR <= taken else taken
