@@ -76,7 +76,7 @@ def test_a_click_on_a_slice_narrows_the_page_to_it_and_back_undoes_it(installati
     expect(rows.nth(0).locator("td").nth(0)).to_have_text("9", timeout=SOON_MS)
     # Views and a bit rate that is known have their own n; of rebuffering it is the viewers.
     expect(rows.nth(1).locator("td")).to_have_text(
-        ["4", "50.0%", re.compile(r"^2.00 Mbps\s*n 4$"), re.compile(r"^3\b")]
+        ["4", "50.0% n 4", re.compile(r"^2.00 Mbps\s*n 4$"), re.compile(r"^3\b")]
     )
     viewers = page.locator("#tile-viewers .value")
     rows.nth(1).get_by_role("link", name="slow").click()
@@ -100,7 +100,7 @@ def test_the_page_shows_viewers_whose_value_is_unknown_as_a_row_of_their_own(
     rows = page.locator("#slice-cdn tbody tr")
     unknown = rows.filter(has_text="(unknown)")
     expect(unknown.locator("td").nth(0)).to_have_text("5", timeout=SOON_MS)
-    expect(unknown.locator("td").nth(1)).to_have_text("20.0%")
+    expect(unknown.locator("td").nth(1)).to_have_text("20.0% n 5")
     # The rows add up to all viewers.
     expect(rows.locator("td:nth-of-type(1)")).to_have_text(["3", "5"])
 

@@ -185,7 +185,7 @@ def test_a_query_service_that_is_away_is_named_and_what_was_shown_stays_with_its
     # Only now: while it ended it may have answered once more, of another minute.
     shown = value.inner_text()
     expect(seen.page.locator("main .notice").first).to_contain_text(
-        re.compile(r"does not answer\. .*What is shown is \d+ s old"), timeout=3 * SOON_MS
+        re.compile(r"do not come at present\. .*What is shown is \d+ s old"), timeout=3 * SOON_MS
     )
     expect(value).to_have_text(shown)
     assert inaccessible(seen.page) == []
