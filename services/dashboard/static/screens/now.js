@@ -42,7 +42,7 @@ export default function Now() {
     if (picture) hasPainted.value = true;
   }, [Boolean(picture)]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
-  if (isNew(picture)) return html`<${Controls} hasRange=${false} />
+  if (isNew(picture, finished)) return html`<${Controls} hasRange=${false} />
     <section aria-labelledby="now-title"><div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
       <p class="notice" id="never-sent" role="status">No beacon of yours was counted in the last 30 days. As soon as a player sends some, its viewers show here.</p></section>
     <${First} />`;

@@ -5,12 +5,20 @@ import { customers, hasCustomers } from "../data/known.js";
 import { later } from "../later.js";
 import { place } from "../place.js";
 
-/** Whether of this customer, or of all, nothing was ever counted that may be seen. @param {any} picture - The newest live one. */
-export function isNew(picture) {
+/**
+ * Whether of this customer, or of all, nothing was ever counted that may be seen.
+ * @param {any} picture - The newest live one.
+ * @param {{data?: any, problem?: any}} finished - The figures of the views that finished last, beside those before: whoever has some is known, also where sums are not there yet.
+ */
+export function isNew(picture, finished) {
   const { customer } = place.value;
   if (!picture || !hasCustomers.value || picture.series.viewers_now?.length) return false;
+  if (!finished.problem && (!finished.data || hasViews(finished.data.metrics) || hasViews(finished.data.compared?.metrics))) return false;
   return customer === "*" ? customers.value.length === 0 : !customers.value.includes(customer);
 }
+
+/** @param {Record<string, {n: number}> | undefined} metrics */
+const hasViews = (metrics) => Object.values(metrics ?? {}).some((figure) => figure.n > 0);
 
 /** From a customer and its key to its first beacon. */
 export const First = later(() => import("./lead.js"), 300);
