@@ -9,7 +9,7 @@ import structlog
 
 from services.accounts.core.deletions import Step
 from services.accounts.store.customers import deletions
-from services.query.core.resources.exports import Job
+from services.query.core.resources.exports.exports import Job
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 
 log = structlog.get_logger(__name__)

@@ -13,8 +13,10 @@ import structlog
 from services.query.answering import Answering, TooManyRows, Unsettled
 from services.query.core.customers import Admit
 from services.query.core.problems import Wrong
-from services.query.core.resources import export_tables, exports, search
-from services.query.core.resources.exports import EXPORTS_MAX, Job, NewExport, Wanted
+from services.query.core.resources import search
+from services.query.core.resources.exports import exports
+from services.query.core.resources.exports import tables as export_tables
+from services.query.core.resources.exports.exports import EXPORTS_MAX, Job, NewExport, Wanted
 from services.query.listing import Lists
 from services.query.rim.engine import TooLarge
 from services.query.rim.export_files import ExportFiles

@@ -6,9 +6,12 @@ from typing import Any, Protocol
 from services.query.answering import TooManyRows
 from services.query.core.answer import About, Answer, Breakdown
 from services.query.core.question import Question
-from services.query.core.resources import errors, errors_answer, errors_seen, titles
-from services.query.core.resources.errors import ErrorList, ErrorsQuestion
-from services.query.core.resources.titles import TitleList, TitlesQuestion
+from services.query.core.resources.errors import answer as errors_answer
+from services.query.core.resources.errors import errors
+from services.query.core.resources.errors import seen as errors_seen
+from services.query.core.resources.errors.errors import ErrorList, ErrorsQuestion
+from services.query.core.resources.titles import titles
+from services.query.core.resources.titles.titles import TitleList, TitlesQuestion
 from services.query.core.sql.statements import Statement
 
 

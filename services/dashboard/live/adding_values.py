@@ -76,7 +76,7 @@ def _statement(asked: AskedPast, table: sql.Identifier) -> sql.Composed:
     is_by_step = asked.step_ms == BUCKET_MS
     weight = weight_of(asked.dimension)
     # Those of the whole that no value has are no value's, nor of all others.
-    asked_fields = fields_of(asked.dimension).intersection(asked.fields.split(","))
+    asked_fields = fields_of(asked.dimension).intersection(asked.names)
     fields = sorted({weight, *asked_fields} - ({VIEWERS_MAX} if is_by_step else set()))
     steps: list[Any] = [sql.SQL("->{}").format(sql.Literal(at)) for at in range(STEPS)] if is_by_step else [sql.SQL("")]
     columns = {field: [sql.Identifier(f"{field}_{at}") for at in range(len(steps))] for field in fields}

@@ -41,8 +41,6 @@ _PATTERN: Final = whole(rf"(({_DIMENSION})(,({_DIMENSION}))?|{'|'.join(_OF_INTAK
 #: Postgres has no text with a zero character.
 _VALUE_PATTERN: Final = whole(r"[^\x00]*")
 _NAMES: Final = (*FIELDS, *RECEIVED_FIELDS, VIEWERS_MAX, COUNT)
-#: By which values are ranked: the first that figures have.
-_WEIGHTS: Final = ("viewers_now", COUNT, "received")
 #: What is listed last, of one dimension and of a pair.
 _APART_OTHERS: Final = (OTHER, f"{OTHER}{PAIR_SEPARATOR}{OTHER}")
 _UNKNOWN: Final = (UNKNOWN, f"{UNKNOWN}{PAIR_SEPARATOR}{UNKNOWN}")
@@ -78,6 +76,11 @@ class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     fields: Annotated[str, msgspec.Meta(max_length=400, description="names of figures, with commas between them")] = (
         "viewers_now"
     )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the figures."""
+        return self.fields.split(",")
 
 
 class PastValue(msgspec.Struct, frozen=True):
@@ -125,7 +128,7 @@ def checked(asked: AskedPast) -> list[str]:
         raise Wrong(f"from_ms and until_ms are at most {MINUTES_MAX} minutes apart")
     if asked.value and (asked.dimension == WHOLE or asked.value in _APART_OTHERS):
         raise Wrong(f"value is one of a dimension; {OTHER} is all that are not among the largest: leave value out")
-    fields = asked.fields.split(",")
+    fields = asked.names
     if unknown := sorted(set(fields) - set(_NAMES)):
         raise Wrong(f"there is no field {unknown[0]}: {', '.join(_NAMES)}")
     return fields
@@ -150,8 +153,9 @@ def turned(pair: str, separator: str = PAIR_SEPARATOR) -> str:
 
 def weight_of(dimension: str) -> str:
     """The field by which the values of a dimension are ranked."""
-    viewers, count, received = _WEIGHTS
-    return {REJECTED: count}.get(dimension, received if dimension in _OF_INTAKE else viewers)
+    if dimension == REJECTED:
+        return COUNT
+    return "received" if dimension in _OF_INTAKE else "viewers_now"
 
 
 def fields_of(dimension: str) -> frozenset[str]:
@@ -169,7 +173,7 @@ def others_of(dimension: str) -> str:
 def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastPicture:
     """The answer from rows of the dimension and of the whole: the latter say of which steps anything is known."""
     begin, end = _bounds(asked)
-    dimensions = orders_of(asked.dimension)
+    dimensions, weight = orders_of(asked.dimension), weight_of(asked.dimension)
     points = -(-(end - begin) // asked.step_ms)
     known = [0] * points
     values: dict[str, _Sums] = {}
@@ -187,7 +191,7 @@ def assembled(asked: AskedPast, fields: list[str], rows: Iterable[Row]) -> PastP
                 value = named if row.dimension == asked.dimension else turned(named)
                 if asked.value and (asked.value != value or not any(figures.values())):
                     continue
-                viewers[value] = viewers.get(value, 0) + _weight(figures)
+                viewers[value] = viewers.get(value, 0) + figures.get(weight, 0)
                 _add(values.setdefault(value, {}), fields, figures, point, points)
     if asked.dimension in _OF_INTAKE or set(fields) <= set(RECEIVED_FIELDS):
         # Of whom nobody watches anything may be rejected.
@@ -250,11 +254,6 @@ def _largest(values: dict[str, _Sums], viewers: dict[str, int]) -> list[tuple[st
     listed = [(value, values[value]) for value in order[:SLICE_VALUES_MAX]]
     rest = [(OTHER, others), *((UNKNOWN, values[value]) for value in values if value in _UNKNOWN)]
     return [*listed, *((value, sums) for value, sums in rest if sums)]
-
-
-def _weight(figures: dict[str, int]) -> int:
-    """By which values are ranked."""
-    return next((figures[field] for field in _WEIGHTS if field in figures), 0)
 
 
 def _series(field: str, numbers: list[int], known: list[int]) -> list[_Number]:

@@ -92,7 +92,7 @@ async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope:
 
 
 def _numbers_of_value(asked: AskedPast) -> int:
-    figures = 1 + len(set(asked.fields.split(",")))
+    figures = 1 + len(set(asked.names))
     return figures * (STEPS if asked.step_ms == BUCKET_MS else 1)
 
 
@@ -100,7 +100,7 @@ async def _of_whole(
     cursor: AsyncCursor[Any], table: sql.Identifier, asked: AskedPast, values: dict[str, Any]
 ) -> list[tuple[Any, ...]]:
     """The figures of all viewers; by a dimension only of how many steps anything is known."""
-    fields = set(asked.fields.split(",")) if asked.dimension == WHOLE else set()
+    fields = set(asked.names) if asked.dimension == WHOLE else set()
     given = {"dimension": WHOLE, "orders": [WHOLE], "value": "", "turned": ""}
     await cursor.execute(_added(asked, table, fields), values | given)
     return await cursor.fetchall()
@@ -116,7 +116,7 @@ async def _of_value(
         "value": asked.value,
         "turned": turned(asked.value),
     }
-    await cursor.execute(_added(asked, table, set(asked.fields.split(","))), values | given)
+    await cursor.execute(_added(asked, table, set(asked.names)), values | given)
     return await cursor.fetchall()
 
 

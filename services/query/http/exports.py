@@ -11,8 +11,8 @@ from services.accounts.http.guard import principal_of
 from services.accounts.looks import Audit
 from services.query.core.problems import wrong
 from services.query.core.question import parsed
-from services.query.core.resources import exports
-from services.query.core.resources.exports import MEDIA, AskedExports, Export, ExportList, Job, NewExport
+from services.query.core.resources.exports import exports
+from services.query.core.resources.exports.exports import MEDIA, AskedExports, Export, ExportList, Job, NewExport
 from services.query.exporting import Exporting, NoRoomForExports, TooManyExports
 from services.query.http.desk import Desk, sent
 from services.rim.http.openapi import GUARDED, Operation

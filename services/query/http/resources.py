@@ -9,11 +9,12 @@ from services.accounts.http.access import METRICS, Routing
 from services.query.core.answer import About, Overall, Timeseries
 from services.query.core.problems import wrong
 from services.query.core.question import Question, parsed
-from services.query.core.resources import concurrency, errors, title, titles
-from services.query.core.resources.concurrency import AskedConcurrency, Concurrency
-from services.query.core.resources.errors import AskedErrors, ErrorList
-from services.query.core.resources.title import AskedTitle, TitleDetail
-from services.query.core.resources.titles import AskedTitles, TitleList
+from services.query.core.resources.errors import errors
+from services.query.core.resources.errors.errors import AskedErrors, ErrorList
+from services.query.core.resources.titles import concurrency, title, titles
+from services.query.core.resources.titles.concurrency import AskedConcurrency, Concurrency
+from services.query.core.resources.titles.title import AskedTitle, TitleDetail
+from services.query.core.resources.titles.titles import AskedTitles, TitleList
 from services.query.core.sql.statements import Statement
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION

@@ -14,8 +14,10 @@ from aiohttp import web
 from services.accounts.http.access import VIEWS, VIEWS_OF_ONE, Routing
 from services.accounts.looks import Audit
 from services.query.core.question import parsed
-from services.query.core.resources import one_view, requests_of_view, search, timeline_of_view
-from services.query.core.resources.one_view import (
+from services.query.core.resources import search
+from services.query.core.resources.search import AskedViews, ViewList
+from services.query.core.resources.view import one_view, requests_of_view, timeline_of_view
+from services.query.core.resources.view.one_view import (
     AskedBeacons,
     AskedView,
     BeaconList,
@@ -24,9 +26,8 @@ from services.query.core.resources.one_view import (
     State,
     ViewDetail,
 )
-from services.query.core.resources.requests_of_view import AskedRequests, RequestList
-from services.query.core.resources.search import AskedViews, ViewList
-from services.query.core.resources.timeline_of_view import TimelineOfView
+from services.query.core.resources.view.requests_of_view import AskedRequests, RequestList
+from services.query.core.resources.view.timeline_of_view import TimelineOfView
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader

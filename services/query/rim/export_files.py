@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from services.query.core.resources.exports import Job
+from services.query.core.resources.exports.exports import Job
 
 log = structlog.get_logger(__name__)
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from services.query.core.resources.export_times import is_date, time_of
-from services.query.core.resources.exports import Format
+from services.query.core.resources.exports.exports import Format
+from services.query.core.resources.exports.times import is_date, time_of
 from services.rim.http.cells import BEGINS
 
 #: See `services.rim.http.cells`.

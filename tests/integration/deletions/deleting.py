@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from psycopg import sql
 
 from deploy.local.broker import Broker
-from services.query.core.resources.exports import Job
+from services.query.core.resources.exports.exports import Job
 from services.query.deleting import Deleting
 from services.query.rim.export_files import ExportFiles
 from services.rim.database import pool

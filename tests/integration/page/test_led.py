@@ -1,5 +1,6 @@
 """Who has never sent a beacon is led to the first one from Now itself, in a real browser, while others send."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -15,6 +16,7 @@ from services.rim.database.migrations import migrate
 from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page.looking import Seen, logged_in
 from tests.integration.page.page_parts import Looked, arrives, watch_now
+from tests.integration.page.page_views import NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
@@ -52,7 +54,19 @@ def test_an_organisation_without_customers_makes_its_first_and_sees_its_first_be
         expect(page.locator("#tile-viewers .value")).to_have_text("1", timeout=SOON_MS)
 
 
-def test_who_may_make_no_customer_is_told_who_does(browser: Browser, looked: Looked) -> None:
+def test_a_customer_with_finished_views_is_not_new_also_where_no_sum_names_it(browser: Browser, looked: Looked) -> None:
+    """As over a warehouse whose sums are not there yet, at an hour when nobody watches."""
+    watch_now(looked.installation)
+    with _member(browser, looked, "thor@stark.example", Role.VIEWER, (NEWCOMER,)) as seen:
+        page = seen.page
+        page.route(re.compile(r"/v1/breakdown\?by=customer"), lambda route: route.fulfill(json={"groups": []}))
+        with page.expect_response(re.compile(r"/v1/breakdown\?by=customer")):
+            seen.open("")
+        expect(page.locator("#finished b").first).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
+        expect(page.locator("#never-sent, #lead")).to_have_count(0)
+
+
+def test_who_may_make_no_customer_learns_who_does(browser: Browser, looked: Looked) -> None:
     watch_now(looked.installation)
     with _member(browser, looked, "pepper@stark.example", Role.VIEWER) as seen:
         seen.open("")
@@ -62,9 +76,11 @@ def test_who_may_make_no_customer_is_told_who_does(browser: Browser, looked: Loo
 
 
 @contextmanager
-def _member(browser: Browser, looked: Looked, email: str, role: Role) -> Iterator[Seen]:
+def _member(
+    browser: Browser, looked: Looked, email: str, role: Role, customers: tuple[str, ...] = ()
+) -> Iterator[Seen]:
     dsn = looked.installation.postgres.dsn
-    make_tenant(dsn, organisation=ORGANISATION, email=email, role=role, customers=())
+    make_tenant(dsn, organisation=ORGANISATION, email=email, role=role, customers=customers)
     context = logged_in(browser, looked, email)
     try:
         yield Seen(context.new_page(), looked.url)

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from services.query.core.resources.concurrency import CURVES_MAX
-from services.query.core.resources.title import PARTS
+from services.query.core.resources.titles.concurrency import CURVES_MAX
+from services.query.core.resources.titles.title import PARTS
 from shared.schemas.view import View
 from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
 from tests.integration.page.page_parts import Looked

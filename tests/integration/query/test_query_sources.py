@@ -19,8 +19,9 @@ from services.query.core.calendar import Range
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.filters import Filter
 from services.query.core.question import Asked, AskedBreakdown, AskedSeries, parsed
-from services.query.core.resources import errors, errors_answer
-from services.query.core.resources.errors import AskedErrors, ErrorList
+from services.query.core.resources.errors import answer as errors_answer
+from services.query.core.resources.errors import errors
+from services.query.core.resources.errors.errors import AskedErrors, ErrorList
 from services.query.core.sql import sums
 from shared.schemas.view import View
 from tests.integration.query.querying import Installation, installed

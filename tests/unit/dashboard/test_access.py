@@ -1,14 +1,11 @@
 """Every route of the dashboard: who may use it, and whose data it gives."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core.credentials import Credential
 from services.accounts.http.access import (
@@ -16,19 +13,10 @@ from services.accounts.http.access import (
     AccessUnnamed,
     Routing,
 )
-from services.alerts.http.routes import AlertRoutes
-from services.alerts.service import Alerting
-from services.alerts.trying.running import Trying
-from services.dashboard.app import ROUTING, Door, make_app
+from services.dashboard.app import ROUTING
 from services.dashboard.arrivals.picture import Read
-from services.dashboard.arrivals.routes import ArrivalRoutes
-from services.dashboard.forwarding import Forwarding
-from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.history import LiveHistory
-from services.dashboard.replay import Replay
-from services.rim.database.pool import Postgres, PostgresAway
+from services.rim.database.pool import PostgresAway
 from services.rim.http.lookups import LookupsAway, LookupsRefused
-from tests.unit.dashboard.desk import NOW_MS, FakeArrivals, FakeLimits, FakePast, FakeViews, next_picture
 from tests.unit.dashboard.door import (
     ENDED,
     GLOBEX_ADMIN,
@@ -38,12 +26,8 @@ from tests.unit.dashboard.door import (
     TEAM_TOKEN,
     VIEWS_TOKEN,
     WHOLE_TOKEN,
-    Known,
-    NotedLooks,
-    cookies,
-    door,
 )
-from tests.unit.dashboard.records import live, slice_of
+from tests.unit.dashboard.guarded_desk import Desk, headers_of, opened
 from tests.unit.dashboard.routes import ROUTES
 
 #: What each route of one customer wants beside it.
@@ -58,72 +42,10 @@ OF_ONE = {
 }
 
 
-#: Nobody is asked before the guard lets somebody in.
-NOWHERE = Postgres("postgresql://nobody@127.0.0.1:1/none", service="test", connections_max=1, seconds_max=0.1)
-
-
-class Desk:
-    """The whole application, and clients of several people."""
-
-    def __init__(self, folder: Path, requests_per_second: float = 1_000) -> None:
-        self.views, self.limits = FakeViews(), FakeLimits()
-        self.past, self.came = FakePast(), FakeArrivals()
-        self.door: Door = door()
-        self.board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
-        self.app = make_app(
-            self.board,
-            self.views,
-            self.door,
-            streams_max=5,
-            caller_requests_per_second=requests_per_second,
-            now_ms=lambda: NOW_MS,
-            recordings=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
-            limits=self.limits,
-            past=self.past,
-            forwarding=Forwarding("", wait_seconds_max=1),
-            alerts=AlertRoutes(Alerting(NOWHERE), Trying(NOWHERE, lambda: NOW_MS), now_ms=lambda: NOW_MS),
-            arrivals=ArrivalRoutes(self.came, lambda: NOW_MS),
-        )
-        self.client = TestClient(TestServer(self.app))
-
-    @property
-    def known(self) -> Known:
-        assert isinstance(self.door.identities, Known)
-        return self.door.identities
-
-    @property
-    def noted(self) -> NotedLooks:
-        assert isinstance(self.door.audit, NotedLooks)
-        return self.door.audit
-
-    async def get(self, path: str, who: Credential | None, **headers: str) -> tuple[int, bytes]:
-        async with self.client.get(path, headers=_headers(who) | headers, allow_redirects=False) as answer:
-            return answer.status, await answer.read()
-
-    async def json(self, path: str, who: Credential) -> dict[str, Any]:
-        async with self.client.get(path, headers=_headers(who)) as answer:
-            assert answer.status == 200, await answer.text()
-            content: dict[str, Any] = await answer.json()
-            return content
-
-
-def _headers(who: Credential | None) -> dict[str, str]:
-    if who is None:
-        return {}
-    if who.kind == "t":
-        return {"Authorization": f"Bearer {who.text}"}
-    return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies(who).items())}
-
-
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    made = Desk(tmp_path)
-    await made.client.start_server()
-    settling = asyncio.create_task(made.board.keep_settling())
-    yield made
-    made.board.close()
-    settling.cancel()
-    await made.client.close()
+    async with opened(tmp_path) as made:
+        yield made
 
 
 async def test_every_route_names_who_may_use_it(desk: Desk) -> None:
@@ -161,7 +83,7 @@ async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Crede
             continue
         wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}"
         wanted = wanted.replace("{id}", "a").replace("{key}", "a").replace("{screen}", "explore")
-        async with desk.client.request(method, wanted, headers=_headers(who), allow_redirects=False) as answer:
+        async with desk.client.request(method, wanted, headers=headers_of(who), allow_redirects=False) as answer:
             assert answer.status == (302 if access.is_page else 401), path
             if access.is_page:
                 assert answer.headers["Location"].startswith("/login")
@@ -198,31 +120,6 @@ async def test_all_customers_are_those_of_who_asks_and_only_where_a_route_takes_
     assert [sorted(scope.own) for scope in desk.past.scopes] == [["globex", "globex-tv"], ["globex"]]
     for wrong in ("customer=*&customer=acme", "customer=*&customer=*", "customer=**"):
         assert (await desk.get(f"/v1/live/history?{wrong}&from_ms=0&until_ms=60000", GLOBEX_ADMIN))[0] == 400, wrong
-
-
-async def test_the_live_picture_has_the_customers_of_the_organisation_alone(desk: Desk) -> None:
-    desk.board.take_records(
-        [
-            live(100, viewers_now=3, views_started=1),
-            live(100, customer_id="globex", viewers_now=4, slices={"cdn=own": slice_of(viewers_now=4)}),
-            live(100, customer_id="globex-tv", viewers_now=5),
-            live(100, customer_id="initech", viewers_now=70, slices={"cdn=secret": slice_of(viewers_now=70)}),
-        ]
-    )
-    stream = await desk.client.get("/v1/live/stream", headers=_headers(GLOBEX_VIEWER))
-    while (picture := await next_picture(stream))["state"] != "live":
-        pass
-    stream.close()
-    for content in (picture, await desk.json("/v1/live", GLOBEX_VIEWER)):
-        assert {one["customer"] for one in content["customers"]} == {"globex", "globex-tv"}
-        assert content["now"]["viewers_now"] == 9
-        assert content["totals"]["views_started"] == 0
-        assert [one["value"] for one in content["slices"]["cdn"]] == ["own"]
-    everything = await desk.json("/v1/live", OWNER)
-    assert everything["now"]["viewers_now"] == 82
-    assert len(everything["slices"]["cdn"]) == 2
-    for path in ("/v1/live", "/v1/live/stream"):
-        assert (await desk.get(f"{path}?customer=initech", GLOBEX_VIEWER))[0] == 404
 
 
 async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_search_for_a_viewer_is_noted(
@@ -281,17 +178,17 @@ async def test_a_token_for_some_customers_has_no_business_with_the_organisation(
     }
     for (method, path), access in of_the_team.items():
         wanted = path.replace("{id}", "a")
-        async with desk.client.request(method, wanted, headers=_headers(TEAM_TOKEN), json={}) as answer:
+        async with desk.client.request(method, wanted, headers=headers_of(TEAM_TOKEN), json={}) as answer:
             assert answer.status == 403, (method, path)
         if access != OWNERS:
             # The same rights without the limit come as far as the body, or Postgres, which is not there.
-            async with desk.client.request(method, wanted, headers=_headers(WHOLE_TOKEN), json={}) as answer:
+            async with desk.client.request(method, wanted, headers=headers_of(WHOLE_TOKEN), json={}) as answer:
                 assert answer.status in {400, 503}, (method, path)
 
 
 async def test_a_change_needs_the_sessions_own_csrf_token(desk: Desk) -> None:
     async def log_out(**headers: str) -> int:
-        async with desk.client.post("/v1/logout", headers=_headers(OWNER) | headers) as answer:
+        async with desk.client.post("/v1/logout", headers=headers_of(OWNER) | headers) as answer:
             return answer.status
 
     csrf = {"Playhead-CSRF": OWNER.csrf}
@@ -327,56 +224,6 @@ async def test_a_foreign_host_is_refused(desk: Desk, host: str) -> None:
     assert (await desk.get("/v1/live", OWNER, Host="[::1]:8090"))[0] == 200
 
 
-async def test_while_postgres_is_away_nobody_is_let_in_or_thrown_out(desk: Desk) -> None:
-    desk.board.take_records([live(100, viewers_now=3)])
-    stream = await desk.client.get("/v1/live/stream", headers=_headers(OWNER))
-    while (await next_picture(stream))["state"] != "live":
-        pass
-    desk.known.problem = PostgresAway("test")
-    status, page = await desk.get("/", OWNER)
-    assert status == 503
-    assert b"You stay logged in" in page
-    assert (await desk.get("/v1/live", OWNER))[0] == 503
-    assert (await desk.get("/v1/live", ENDED))[0] == 503
-    assert (await desk.get("/login", None))[0] == 200
-    desk.board.take_records([live(101, viewers_now=9)])
-    async with asyncio.timeout(20):
-        async for line in stream.content:
-            assert not line.startswith(b"data: {")
-            if line.startswith(b"event: unconfirmed"):
-                break
-    desk.known.problem = None
-    # The stream is still open, and goes on.
-    async with asyncio.timeout(20):
-        async for line in stream.content:
-            if line.startswith(b"data: {"):
-                break
-    assert json.loads(line[6:])["now"]["viewers_now"] == 9
-    stream.close()
-
-
-async def test_who_has_no_customer_that_is_counted_waits_and_sees_no_zeros(desk: Desk) -> None:
-    desk.board.take_records([live(100, customer_id="acme", viewers_now=3)])
-    stream = await desk.client.get("/v1/live/stream", headers=_headers(OWNER))
-    while (await next_picture(stream))["state"] != "live":
-        pass
-    stream.close()
-    picture = await desk.json("/v1/live", GLOBEX_VIEWER)
-    assert (picture["state"], picture["now"], picture["series"], picture["totals"]) == ("waiting", None, {}, {})
-
-
-async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
-    desk.board.take_records([live(100, customer_id="globex", viewers_now=3)])
-    stream = await desk.client.get("/v1/live/stream", headers=_headers(GLOBEX_VIEWER))
-    while (await next_picture(stream))["state"] != "live":
-        pass
-    del desk.known.people[GLOBEX_VIEWER]
-    desk.board.take_records([live(101, customer_id="globex", viewers_now=9)])
-    async with asyncio.timeout(20):
-        rest = await stream.content.read()
-    assert b"data: {" not in rest
-
-
 async def test_each_look_at_a_recording_is_noted_or_refused(desk: Desk) -> None:
     audit = desk.noted
     await desk.get("/v1/recordings?customer=globex&session=s", VIEWS_TOKEN)
@@ -395,7 +242,7 @@ async def test_each_person_and_token_has_a_rate_of_requests(tmp_path: Path) -> N
     await desk.client.start_server()
     for _ in range(2):
         assert (await desk.get("/v1/live", METRICS_TOKEN))[0] == 200
-    async with desk.client.get("/v1/live", headers=_headers(METRICS_TOKEN)) as answer:
+    async with desk.client.get("/v1/live", headers=headers_of(METRICS_TOKEN)) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (429, "2")
         assert (await answer.json(content_type="application/problem+json"))["type"].endswith(":too-many-requests")
     # Nobody else pays for it, and what is refused for another reason counts as well.

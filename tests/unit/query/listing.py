@@ -4,8 +4,8 @@ import asyncio
 
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.question import parsed
-from services.query.core.resources import errors
-from services.query.core.resources.errors import AskedErrors, ErrorList
+from services.query.core.resources.errors import errors
+from services.query.core.resources.errors.errors import AskedErrors, ErrorList
 from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View

@@ -10,9 +10,9 @@ from msgspec import structs
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
-from services.query.core.resources import concurrency, titles
-from services.query.core.resources.audience import Audience
-from services.query.core.resources.concurrency import CURVES_MAX, AskedConcurrency, Concurrency
+from services.query.core.resources.titles import concurrency, titles
+from services.query.core.resources.titles.audience import Audience
+from services.query.core.resources.titles.concurrency import CURVES_MAX, AskedConcurrency, Concurrency
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.listing import NOW_MS

@@ -13,9 +13,9 @@ from services.query.core.calendar import HOUR_MS, Range
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
 from services.query.core.question import Question, parsed
-from services.query.core.resources import errors
-from services.query.core.resources.errors import AskedErrors
-from services.query.core.resources.errors_seen import LOOK_BACK_DAYS
+from services.query.core.resources.errors import errors
+from services.query.core.resources.errors.errors import AskedErrors
+from services.query.core.resources.errors.seen import LOOK_BACK_DAYS
 from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.accounts.core import pages
-from services.query.core.resources.exports import AskedExports
+from services.query.core.resources.exports.exports import AskedExports
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.rim.database.pool import PostgresAway

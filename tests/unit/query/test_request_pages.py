@@ -5,8 +5,8 @@ import pytest
 
 from services.accounts.core.pages import Page
 from services.query.core.problems import Wrong
-from services.query.core.resources import requests_of_view
-from services.query.core.resources.requests_of_view import AskedRequests
+from services.query.core.resources.view import requests_of_view
+from services.query.core.resources.view.requests_of_view import AskedRequests
 from tests.unit.processor.applications.video_views.beacons import T0, mux, watch
 from tests.unit.query.test_requests_of_view import listed, rows_of
 

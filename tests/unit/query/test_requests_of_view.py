@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from services.collector.intake.cmcd import cmcd as cmcd_intake
 from services.collector.intake.post import Rules
-from services.query.core.resources import requests_of_view
-from services.query.core.resources.requests_of_view import AskedRequests, MediaRequest, RequestList
+from services.query.core.resources.view import requests_of_view
+from services.query.core.resources.view.requests_of_view import AskedRequests, MediaRequest, RequestList
 from shared import codec
 from shared.schemas.beacon import SEQ_MAX, Beacon
 from shared.schemas.view import NUMBER_MAX, View

@@ -13,10 +13,11 @@ from services.query.core.answer import Breakdown
 from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.problems import Wrong
 from services.query.core.question import parsed
-from services.query.core.resources import search, title, titles
+from services.query.core.resources import search
 from services.query.core.resources.search import AskedViews, ViewList
-from services.query.core.resources.title import AskedTitle
-from services.query.core.resources.titles import AskedTitles, TitleList
+from services.query.core.resources.titles import title, titles
+from services.query.core.resources.titles.title import AskedTitle
+from services.query.core.resources.titles.titles import AskedTitles, TitleList
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer

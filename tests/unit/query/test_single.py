@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from services.query.core.resources import one_view
+from services.query.core.resources.view import one_view
 from services.query.rim.engine import Engine
 from services.query.rim.single import SingleViews, Wanted
 from services.query.rim.warehouse import ViewsTable

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from services.query.core.resources import timeline_of_view
-from services.query.core.resources.timeline_of_view import EVENTS_MAX, TEXT_CHARS_MAX, TimelineOfView
+from services.query.core.resources.view import timeline_of_view
+from services.query.core.resources.view.timeline_of_view import EVENTS_MAX, TEXT_CHARS_MAX, TimelineOfView
 from services.query.rim.threads import CpuTime
 from shared import codec
 from shared.schemas.beacon import Beacon

@@ -10,12 +10,13 @@ import { endText, errorsOf, errorsSaid, factsOf, playheadText, spanOf, unkeptFro
 import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { Meaning } from "../parts/glossary.js";
+import { useReading } from "../parts/data/reading.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
 import { Pages } from "../parts/data/pages.js";
 import { Lanes } from "../parts/drawing/lanes.js";
-import { RequestList, useRequests } from "../parts/drawing/requests.js";
-import { Later, useTimeline } from "../parts/drawing/whole_timeline.js";
+import { joined, RequestList } from "../parts/drawing/requests.js";
+import { Later } from "../parts/drawing/whole_timeline.js";
 import { go, Link, place } from "../parts/place.js";
 
 /** Rows of events that are drawn at a time. */
@@ -57,13 +58,13 @@ function Form({ customer, view }) {
 function Drawn({ answer, beacons, requests, timeline }) {
   const { tz } = place.value;
   const isOpen = answer.state === "open";
-  const later = useTimeline(timeline);
+  const later = useReading(timeline);
   const kept = { ...answer.row, events: answer.events };
   const row = withRead(kept, later.read);
   const span_ms = spanOf(row);
   const said = useSignal(/** @type {import("../core/timeline.js").Said[] | undefined} */ (undefined));
   const errors = errorsOf(row, said.value);
-  const reading = useRequests(requests);
+  const reading = useReading(requests, joined);
   return html`<article class="card view" id="view-card">
     <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, isOpen)}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}

@@ -4,6 +4,7 @@ It is the fold that made the row. Events that can change no more are taken out o
 room for the next ones.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -76,6 +77,18 @@ class WholeTimeline(NamedTuple):
     known_to_ms: int
 
 
+#: Settles the oldest steps of a view until so many are left.
+_Settle = Callable[[Folded, int], None]
+
+
+def _settled_one_by_one(folded: Folded, steps_max: int, settle: _Settle, taken: list[tuple[Packed, Step]]) -> None:
+    """Settles the oldest steps, and takes the events of each out of the view as that of its own."""
+    while len(folded.recent) > steps_max:
+        oldest = oldest_step(folded)
+        settle(folded, len(folded.recent) - 1)
+        taken += ((event, oldest) for event in taken_events(folded))
+
+
 class _ByNumber(ByNumber):
     """The order of a view whose events are taken out of it: a gap that is given up lets many steps follow at once."""
 
@@ -88,10 +101,7 @@ class _ByNumber(ByNumber):
         return changed
 
     def _settle(self, folded: Folded, steps_max: int) -> None:
-        while len(folded.recent) > steps_max:
-            oldest = oldest_step(folded)
-            super()._settle(folded, len(folded.recent) - 1)
-            self.taken += ((event, oldest) for event in taken_events(folded))
+        _settled_one_by_one(folded, steps_max, super()._settle, self.taken)
 
 
 class _ByTime(ByTime):
@@ -105,10 +115,7 @@ class _ByTime(ByTime):
         return taken
 
     def _settle(self, folded: Folded, steps_max: int) -> None:
-        while len(folded.recent) > steps_max:
-            oldest = oldest_step(folded)
-            super()._settle(folded, len(folded.recent) - 1)
-            self.taken += ((event, oldest) for event in taken_events(folded))
+        _settled_one_by_one(folded, steps_max, super()._settle, self.taken)
 
 
 def _new(source: str, append_ms: int, first_seq: int | None = None) -> ViewState:

@@ -14,8 +14,8 @@ from services.query.core.fields import NUMBERS
 from services.query.core.filters import Filter
 from services.query.core.limits import GROUPS_MAX, POINTS_MAX, SERIES_MAX
 from services.query.core.metrics import METRICS
-from services.query.core.resources.concurrency import CURVES_MAX
-from services.query.core.resources.titles import TITLES_MAX
+from services.query.core.resources.titles.concurrency import CURVES_MAX
+from services.query.core.resources.titles.titles import TITLES_MAX
 from services.query.http.app import OPERATIONS
 from services.rim.http.openapi import document
 from shared.schemas.live import SLICE_VALUE_CHARS_MAX

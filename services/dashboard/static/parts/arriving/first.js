@@ -8,7 +8,7 @@ import { place } from "../place.js";
 /**
  * Whether of this customer, or of all, nothing was ever counted that may be seen.
  * @param {any} picture - The newest live one.
- * @param {{data?: any, problem?: any}} finished - The figures of the views that finished last, beside those before: whoever has some is known, also where sums are not there yet.
+ * @param {{data?: any, problem?: any}} finished - The figures of the views that finished last, beside those before. A customer that has some is not new, also where sums are not there yet.
  */
 export function isNew(picture, finished) {
   const { customer } = place.value;

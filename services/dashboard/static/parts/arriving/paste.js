@@ -51,7 +51,7 @@ export function Paste({ customer }) {
   </section>`;
 }
 
-/** Addresses for what is none of the clients above. @param {{at: string, writeKey: string}} props */
+/** Addresses for any other client. @param {{at: string, writeKey: string}} props */
 function OtherPrograms({ at, writeKey }) {
   return html`<p class="note" id="other-programs">Any other player with CMCD version 2 sends its events to <code>${at}/cmcd/${writeKey}</code>. Any other program posts beacons as JSON to <code>${at}/v1/beacons?key=${writeKey}</code>, whose <a href=${`${at}/v1/beacons/schema.json`}>schema</a> the collector has.</p>`;
 }

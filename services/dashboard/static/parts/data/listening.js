@@ -14,7 +14,7 @@ const ASK_MS = 2_500;
 const RECONNECT_MS = 3 * SILENT_MS;
 
 /**
- * What a listener is told. `unconfirmed`: the server answers, and does not know who may see what. `lost`: it does not answer.
+ * What a listener handles. `unconfirmed`: the server answers, and does not know who may see what. `lost`: it does not answer.
  * `refused`: it says why there is nothing. `shown`: the tab is visible again, or at first, and listens.
  * @typedef {{picture: (picture: any) => void, alive: () => void, unconfirmed: () => void, lost: () => void, refused: (why: string) => void, shown: () => void}} Listener
  */
@@ -58,7 +58,7 @@ async function begin(query, listener, ended) {
     waiting.abort();
     return hold();
   };
-  // Who is ended while it waits is told so by an error.
+  // A tab that ends while it waits gets an error.
   return navigator.locks.request(STREAM, { signal: ended }, take).catch(() => undefined);
 }
 

@@ -2,40 +2,23 @@
 // The player's requests of a view: read by a click, drawn as a lane of the timeline, and listed.
 
 import { useSignal } from "@preact/signals";
-import { useLayoutEffect, useRef } from "preact/hooks";
 import { barsOf, outcomeText, readText, requestText, SIGNS, totalText, TRACKS, whatText } from "../../core/requests.js";
 import { bitrateText, countText, durationText, NONE, sizeText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { fetchJson, newestNow_ms } from "../data/asking.js";
+import { newestNow_ms } from "../data/asking.js";
+import { useFocusOfButton } from "../data/reading.js";
 import { html } from "../html.js";
 
 /** @typedef {import("../../core/requests.js").MediaRequest} MediaRequest */
-/** @typedef {{read: import("../../core/requests.js").Read | null, isReading: boolean, problem: import("../../core/words/problems.js").Problem | null, ask: (isMore?: boolean) => void}} Reading */
+/** @typedef {import("../../core/requests.js").Read} Read */
+/** @typedef {import("../data/reading.js").Reading<Read>} Reading */
 
 /** The top of the lane has the signs, the tracks are below. */
 const TOP = 28;
 const TRACK = (100 - TOP) / TRACKS;
 
-/** What was read of a view's requests. They are asked for by a click: each look at beacons is noted. @param {string} address @returns {Reading} */
-export function useRequests(address) {
-  const read = useSignal(/** @type {Reading["read"]} */ (null));
-  const isReading = useSignal(false);
-  const problem = useSignal(/** @type {Reading["problem"]} */ (null));
-  const ask = async (isMore = false) => {
-    isReading.value = true;
-    const before = isMore ? read.value : null;
-    try {
-      const page = await fetchJson(before?.next ? `${address}&${new URLSearchParams({ cursor: before.next })}` : address);
-      read.value = { ...page, requests: [...(before?.requests ?? []), ...page.requests] };
-      problem.value = null;
-    } catch (error) {
-      problem.value = /** @type {any} */ (error);
-    } finally {
-      isReading.value = false;
-    }
-  };
-  return { read: read.value, isReading: isReading.value, problem: problem.value, ask };
-}
+/** Pages of requests as one. @param {Read | null} before @param {Read} page @returns {Read} */
+export const joined = (before, page) => ({ ...page, requests: [...(before?.requests ?? []), ...page.requests] });
 
 /** What the lane holds: why there is nothing, a button, or the requests. @param {{row: any, of: Reading, span_ms: number}} props */
 export function RequestsDrawn({ row, of, span_ms }) {
@@ -59,12 +42,7 @@ export function RequestsDrawn({ row, of, span_ms }) {
 export function RequestList({ row, of, tz }) {
   const { read, problem, isReading, ask } = of;
   const isOnlyBad = useSignal(false);
-  const summary = useRef(/** @type {HTMLElement | null} */ (null));
-  const [isRead, isLast] = [read !== null, !read?.next];
-  // A button that is gone had the focus: what it was for is here.
-  useLayoutEffect(() => {
-    if (isRead && document.activeElement === document.body) summary.current?.focus({ preventScroll: true });
-  }, [isRead, isLast]);
+  const summary = useFocusOfButton(read !== null, !read?.next);
   const wrong = problem && html`<p class="notice" id="requests-problem" role="status">${problem.title}. ${problem.detail}</p>`;
   if (!read) return wrong || null;
   const bad_n = read.requests.filter((one) => one.outcome !== "completed").length;

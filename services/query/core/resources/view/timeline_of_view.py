@@ -10,7 +10,7 @@ import msgspec
 
 from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from services.processor.applications.video_views.whole_timeline import Refolding, Told, WholeTimeline
-from services.query.core.resources.one_view import Row
+from services.query.core.resources.view.one_view import Row
 from shared.schemas.view import TimelineEvent
 from shared.sources import SOURCES
 

@@ -23,10 +23,12 @@ from services.query.core.question import (
     parsed,
     understood,
 )
-from services.query.core.resources import errors, search, titles
-from services.query.core.resources.errors import AskedErrors, ErrorsQuestion
+from services.query.core.resources import search
+from services.query.core.resources.errors import errors
+from services.query.core.resources.errors.errors import AskedErrors, ErrorsQuestion
 from services.query.core.resources.search import AskedViews, Search
-from services.query.core.resources.titles import AskedTitles, TitlesQuestion
+from services.query.core.resources.titles import titles
+from services.query.core.resources.titles.titles import AskedTitles, TitlesQuestion
 
 Of = Literal["views", "overall", "timeseries", "breakdown", "distribution", "errors", "titles"]
 Format = Literal["csv", "parquet"]

@@ -9,8 +9,8 @@ import msgspec
 
 from services.accounts.core.pages import MEANT, CursorWrong, Page
 from services.query.core.problems import wrong
-from services.query.core.resources.one_view import AskedView, Row
-from services.query.core.resources.requests_read import Found, Moment, requests_of
+from services.query.core.resources.view.one_view import AskedView, Row
+from services.query.core.resources.view.requests_read import Found, Moment, requests_of
 from shared.requests.request import CANCELED, COMPLETED, FAILED
 
 REQUESTS_MAX: Final = 1_000

@@ -7,7 +7,7 @@ import msgspec
 
 from services.query.core import cursors
 from services.query.core.answer import About, Figure, span
-from services.query.core.resources.errors import BY, ErrorCode, ErrorList, ErrorsQuestion, Occurrence, Sample
+from services.query.core.resources.errors.errors import BY, ErrorCode, ErrorList, ErrorsQuestion, Occurrence, Sample
 
 Row = Mapping[str, Any]
 

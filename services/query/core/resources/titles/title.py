@@ -15,8 +15,8 @@ from services.query.core.dimensions import normal_text
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.question import AskedSeries, AskedWithin, Question, understood
-from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, read_for, steps_of
-from services.query.core.resources.titles import VIDEO
+from services.query.core.resources.titles.audience import BEGAN_FIELD, Audience, Steps, read_for, steps_of
+from services.query.core.resources.titles.titles import VIDEO
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS

@@ -14,8 +14,8 @@ from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.problems import wrong
 from services.query.core.question import AskedWithin, Question, dimensions_of, selected
-from services.query.core.resources.audience import BEGAN_FIELD, Audience, Steps, read_for, steps_of
-from services.query.core.resources.titles import VIDEO
+from services.query.core.resources.titles.audience import BEGAN_FIELD, Audience, Steps, read_for, steps_of
+from services.query.core.resources.titles.titles import VIDEO
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.query.core.resources.one_view import beacons_key
-from services.query.core.resources.request_texts import cmcd_kind, code_of, host_of, kind_of, place_of
+from services.query.core.resources.view.one_view import beacons_key
+from services.query.core.resources.view.request_texts import cmcd_kind, code_of, host_of, kind_of, place_of
 from shared import codec
 from shared.client_values import scalar, whole
 from shared.requests import reading

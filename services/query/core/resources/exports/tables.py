@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Group, Overall, Point, Timeseries
-from services.query.core.resources.errors import ErrorList
-from services.query.core.resources.titles import TitleList
+from services.query.core.resources.errors.errors import ErrorList
+from services.query.core.resources.titles.titles import TitleList
 
 
 @dataclass(frozen=True)

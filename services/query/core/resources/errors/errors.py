@@ -16,7 +16,7 @@ from services.query.core.metrics import METRICS
 from services.query.core.parts import VIEWER
 from services.query.core.problems import wrong
 from services.query.core.question import AskedWithin, Compare, Question, compared_with, moment_of, selected, zone_of
-from services.query.core.resources.errors_seen import SEEN, parameters_of, seen_before
+from services.query.core.resources.errors.seen import SEEN, parameters_of, seen_before
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS

@@ -1,0 +1,1 @@
+"""Codes of errors in a range of views."""

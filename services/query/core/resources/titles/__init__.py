@@ -1,0 +1,1 @@
+"""Titles, and how many watch them at a time."""

@@ -1,0 +1,1 @@
+"""One view, and what its beacons say."""
