@@ -58,7 +58,7 @@ function Form({ customer, view }) {
 function Drawn({ answer, beacons, requests, timeline }) {
   const { tz } = place.value;
   const isOpen = answer.state === "open";
-  const later = useReading(timeline);
+  const later = /** @type {import("../parts/drawing/whole_timeline.js").Reading} */ (useReading(timeline));
   const kept = { ...answer.row, events: answer.events };
   const row = withRead(kept, later.read);
   const span_ms = spanOf(row);

@@ -8,13 +8,13 @@ import { fetchJson } from "./asking.js";
 /** @typedef {import("../../core/words/problems.js").Problem} Problem */
 
 /**
- * @template {{next?: string}} T
+ * @template T
  * @typedef {{read: T | null, isReading: boolean, problem: Problem | null, ask: (isMore?: boolean) => void}} Reading
  */
 
 /**
  * What was read at an address; with `isMore` the next page, which `joined` adds to those before.
- * @template {{next?: string}} T
+ * @template T
  * @param {string} address
  * @param {(before: T | null, page: T) => T} [joined]
  * @returns {Reading<T>}
@@ -27,7 +27,8 @@ export function useReading(address, joined = (_, page) => page) {
     isReading.value = true;
     const before = isMore ? read.value : null;
     try {
-      read.value = joined(before, await fetchJson(before?.next ? `${address}&${new URLSearchParams({ cursor: before.next })}` : address));
+      const cursor = /** @type {{next?: string} | null} */ (before)?.next;
+      read.value = joined(before, await fetchJson(cursor ? `${address}&${new URLSearchParams({ cursor })}` : address));
       problem.value = null;
     } catch (error) {
       problem.value = /** @type {any} */ (error);
