@@ -42,13 +42,16 @@ export default function Now() {
     if (picture) hasPainted.value = true;
   }, [Boolean(picture)]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
+  // Rules may be firing of one whose beacons stopped longer ago.
+  const recent = html`<${RecentIncidents} picture=${status.level === "good" ? picture : null} />`;
   if (isNew(picture, finished)) return html`<${Controls} hasRange=${false} />
+    ${recent}
     <section aria-labelledby="now-title"><div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
       <p class="notice" id="never-sent" role="status">No beacon of yours was counted in the last 30 days. As soon as a player sends some, its viewers show here.</p></section>
     <${First} />`;
   return html`
     <${Controls} hasRange=${false} />
-    <${RecentIncidents} picture=${status.level === "good" ? picture : null} />
+    ${recent}
     <section aria-labelledby="now-title">
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
