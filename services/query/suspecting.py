@@ -3,7 +3,6 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -29,8 +28,6 @@ from shared.statistics.suspects.search import NEAR_MAX, searched
 from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
-#: Of one search. It is the only one, and DuckDB has nothing to do meanwhile.
-_THREADS: Final = 2
 #: Where the few say that a range has at most `GOOD_MAX` rows, it may have so many times more.
 _TOLERANCE: Final = 2
 #: Ranges whose rows are kept.
@@ -228,8 +225,7 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
 
 def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
     found = counts(question, now, usual)
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="search") as threads:
-        return searched(beside_rest(found) if question.against == "rest" else found, limit=limit, each=threads.map)
+    return searched(beside_rest(found) if question.against == "rest" else found, limit=limit)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:

@@ -5,12 +5,14 @@ usual rate of its values: a product of one factor for each value. Iterative prop
 the factors to the usual events. What is left of a cohort's rate is what its values do not explain each alone.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from shared.statistics.suspects.counts import Counts, Floats, Side
+from shared.statistics.suspects.joint import Joint, in_turn
 from shared.statistics.suspects.likelihood import prior_weight
 
 #: How often each dimension is fitted. Dimensions depend on each other, so one round is not enough.
@@ -28,24 +30,29 @@ def without_mix(counts: Counts) -> Counts:
         return counts
     factors: list[Floats] = [np.ones(card) for card in cards]
     observed = usual.events / counts.event
-    # numpy makes indices of codes at each call.
-    lines = usual.codes.astype(np.intp)
+    together = in_turn(cards)
+    # numpy makes indices of places at each call.
+    lines = [joint.places(usual.codes).astype(np.intp) for joint in together]
     events: list[Floats] = [
-        np.bincount(codes, observed, card).astype(np.float64, copy=False)
-        for codes, card in zip(lines, cards, strict=True)
+        sums for joint, line in zip(together, lines, strict=True) for sums in _by_each(joint, joint.summed(line, observed))
     ]
     expected = usual.exposure * (overall / counts.event)
     change = np.empty_like(expected)
     for _ in range(_ROUNDS):
-        for place, (codes, card) in enumerate(zip(lines, cards, strict=True)):
-            fitted: Floats = np.bincount(codes, expected, card).astype(np.float64, copy=False)
-            plain = fitted / factors[place]
-            drawn = prior_weight(events[place], plain, _prior(events[place], plain))
-            # The factor as a whole is drawn towards 1, not the change of this round.
-            wanted = (events[place] + drawn) / (plain + drawn)
-            expected *= np.take(wanted / factors[place], codes, out=change, mode="clip")
-            factors[place] = wanted
-    now, usual = (_bounded(_weighted(side, factors), side, counts, overall) for side in (counts.now, usual))
+        for joint, line in zip(together, lines, strict=True):
+            # What one dimension changes is known of the next one without its rows: they have the same values.
+            fitted, of_sums = joint.summed(line, expected).reshape(joint.shape), np.ones(joint.shape)
+            for axis, place in enumerate(joint.dimensions):
+                plain = joint.added_up(fitted.ravel(), [place]) / factors[place]
+                drawn = prior_weight(events[place], plain, _prior(events[place], plain))
+                # The factor as a whole is drawn towards 1, not the change of this round.
+                wanted = (events[place] + drawn) / (plain + drawn)
+                of_place = _along(wanted / factors[place], axis, joint)
+                fitted *= of_place
+                of_sums *= of_place
+                factors[place] = wanted
+            expected *= np.take(of_sums.ravel(), line, out=change, mode="clip")
+    now, usual = (_bounded(_weighted(side, factors, together), side, counts, overall) for side in (counts.now, usual))
     return replace(counts, now=now, usual=usual)
 
 
@@ -56,10 +63,22 @@ def _prior(events: Floats, plain: Floats) -> float:
     return min(most, max(least, float(np.square(plain).sum()) / excess)) if excess > 0 else most
 
 
-def _weighted(side: Side, factors: list[Floats]) -> Side:
+def _by_each(joint: Joint, sums: Floats) -> Iterator[Floats]:
+    return (joint.added_up(sums, [place]) for place in joint.dimensions)
+
+
+def _along(of_values: Floats, axis: int, joint: Joint) -> Floats:
+    """A number of each value of a dimension, beside the values of the others."""
+    return of_values.reshape([-1 if place == axis else 1 for place in range(len(joint.shape))])
+
+
+def _weighted(side: Side, factors: list[Floats], together: Sequence[Joint]) -> Side:
     exposure = side.exposure.copy()
-    for codes, of_values in zip(side.codes, factors, strict=True):
-        exposure *= np.take(of_values, codes)
+    for joint in together:
+        of_sums = np.ones(joint.shape)
+        for axis, place in enumerate(joint.dimensions):
+            of_sums *= _along(factors[place], axis, joint)
+        exposure *= np.take(of_sums.ravel(), joint.places(side.codes))
     return replace(side, exposure=exposure)
 
 

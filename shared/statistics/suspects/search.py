@@ -6,9 +6,9 @@ shows in them, however diluted.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -39,8 +39,6 @@ NEAR_MAX: Final = 12
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
 
-#: Applies a function to each of many, as `map` does.
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Place = tuple[int, int]
 Cohort = tuple[Place, ...]
 
@@ -57,18 +55,6 @@ class _Candidate:
     cost: float
 
 
-@dataclass(frozen=True)
-class _Extensions:
-    """A cohort with one dimension more, by the values of all others."""
-
-    cohort: Cohort
-    #: Of each value its place in the line of all values.
-    places: Indices
-    quad: Quad
-    #: The usual rate that each is thought to have.
-    prior: Floats
-
-
 def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
     """The suspects, the best explanation first. None where nothing is worse than chance and natural change make it.
 
@@ -77,12 +63,9 @@ def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
     return searched(counts, limit=limit).found
 
 
-def searched(counts: Counts, *, limit: int = 5, each: Each = map) -> Searched:
-    """As `suspects`, and what is below the line but above `COUNTED` when those are left out.
-
-    `each` may apply a function on several threads: numpy sums without the interpreter's lock. Results are in order, as of `map`.
-    """
-    search = _Search(counts, each)
+def searched(counts: Counts, *, limit: int = 5) -> Searched:
+    """As `suspects`, and what is below the line but above `COUNTED` when those are left out."""
+    search = _Search(counts)
     found: list[Suspect] = []
     while len(found) < limit:
         candidates = [one for one in search.candidates() if one.beyond > COUNTED]
@@ -97,14 +80,15 @@ def searched(counts: Counts, *, limit: int = 5, each: Each = map) -> Searched:
 
 def _first_of_same(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     """The best description of each set of rows, the best first."""
-    first: dict[tuple[float, ...], _Candidate] = {}
+    first: dict[tuple[str, ...], _Candidate] = {}
     for one in sorted(candidates, key=lambda one: -one.score):
-        first.setdefault(one.quad, one)
+        # Sums of the same rows by other dimensions are rounded elsewhere.
+        first.setdefault(tuple(f"{part:.9g}" for part in one.quad), one)
     return list(first.values())
 
 
 class _Search:
-    def __init__(self, counts: Counts, each: Each) -> None:
+    def __init__(self, counts: Counts) -> None:
         mixed = counts if counts.is_beside_rest else without_mix(counts)
         self._counts = counts
         self._cards = [len(values) for values in counts.values]
@@ -117,9 +101,7 @@ class _Search:
         self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
         self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
         places = range(len(self._cards))
-        self._each = each
-        together = [dims for order in (1, 2) for dims in itertools.combinations(places, order)]
-        self._tables: dict[tuple[int, ...], Quad] = dict(zip(together, each(self._table, together), strict=True))
+        self._tables = self._all_tables((None, None))
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
         self._plain = self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
@@ -132,7 +114,7 @@ class _Search:
         self._apart = apart_by_themselves(self._plain, self._tables.values(), self._overall_rate())
         self._rates = self._usual_rates()
         self._rates_in_line = np.concatenate(self._rates)
-        found = [one for dims in self._tables for one in self._of_table(dims)]
+        found = list(self._of_tables())
         front, seen = [one for one in found if len(one.cohort) == 2], set[Cohort]()
         for _ in range(2, min(ORDER_MAX, len(self._cards))):
             front = sorted(front, key=lambda one: -one.score)[:BEAM]
@@ -149,8 +131,10 @@ class _Search:
         within = {place for place, _ in best.cohort}
         whole = Quad(*(np.array([part]) for part in best.quad))
         prior = np.array([max(float(self._rates[place][code]) for place, code in best.cohort)])
+        its = self._by_value([best.cohort])
         for place in set(range(len(self._cards))) - within:
-            table, of_all = self._table((place,), rows), self._tables[(place,)]
+            start, end = self._starts[place : place + 2]
+            table, of_all = Quad(*(part[0, start:end] for part in its.parts)), self._tables[(place,)]
             is_new = of_all.usual_exposure * self._total.exposure < _NEW * of_all.exposure * self._total.usual_exposure
             codes = np.flatnonzero(is_new & (table.events >= EVENTS_MIN))
             for code in codes[codes != OTHER]:
@@ -165,10 +149,10 @@ class _Search:
     def take_cohort(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
         rows = [side.of(cohort) for side in self._sides]
-        for dims, table in self._tables.items():
-            self._tables[dims] = table - self._table(dims, rows)
-        for side, taken in zip(self._sides, rows, strict=True):
-            side.take_rows(taken)
+        taken = self._all_tables(rows)
+        self._tables = {dims: table - taken[dims] for dims, table in self._tables.items()}
+        for side, its in zip(self._sides, rows, strict=True):
+            side.take_rows(its)
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
 
     def named(self, one: _Candidate) -> Suspect:
@@ -196,9 +180,19 @@ class _Search:
         )
         return now or 1.0, usual or 1.0
 
-    def _table(self, dims: Sequence[int], rows: Sequence[np.ndarray] | None = None) -> Quad:
-        now, usual = (side.table(dims, None if rows is None else rows[place]) for place, side in enumerate(self._sides))
-        return Quad(*now, *usual)
+    def _all_tables(self, rows: Sequence[Indices | None]) -> dict[tuple[int, ...], Quad]:
+        """By the values of one dimension and of every two."""
+        now, usual = (side.tables(its) for side, its in zip(self._sides, rows, strict=True))
+        together = [dims for order in (1, 2) for dims in itertools.combinations(range(len(self._cards)), order)]
+        return {dims: Quad(*now[dims], *usual[dims]) for dims in together}
+
+    def _by_value(self, cohorts: Sequence[Cohort]) -> Quad:
+        """Of each cohort by the values of all dimensions, in one line."""
+        sums = []
+        for side in self._sides:
+            lines = np.stack([np.stack(side.lines(side.of(cohort))) for cohort in cohorts], axis=1)
+            sums += list(side.by_value(lines))
+        return Quad(*sums)
 
     def _usual_rates(self) -> list[Floats]:
         """By dimension and value the usual rate, drawn towards that of all."""
@@ -212,51 +206,56 @@ class _Search:
         total = self._total
         return float((total.usual_events + 0.5) / max(float(total.usual_exposure), 1.0))
 
-    def _of_table(self, dims: tuple[int, ...]) -> Iterator[_Candidate]:
+    def _of_tables(self) -> Iterator[_Candidate]:
+        """The best cohorts of one dimension and of two. All are judged together: thousands of small ones cost calls, not numbers."""
+        listed = list(self._tables)
+        quads, priors, codes = zip(*(self._with_events(dims) for dims in listed), strict=True)
+        quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.parts for one in quads), strict=True)))
+        prior, code = np.concatenate(priors), np.concatenate(codes)
+        tables = np.repeat(np.arange(len(listed)), [of_table.size for of_table in codes])
+        found = evidence(quad, self._total, prior, self._apart)
+        for number in _best_of_each(found, tables, _KEPT_OF_PAIR):
+            dims = listed[tables[number]]
+            places = np.unravel_index(code[number], [self._cards[place] for place in dims])
+            cohort = tuple(zip(dims, map(int, places), strict=True))
+            yield self._candidate(cohort, quad, found, number, float(prior[number]))
+
+    def _with_events(self, dims: tuple[int, ...]) -> tuple[Quad, Floats, Indices]:
+        """Of the cohorts of a table that may be suspects: counts, the usual rate that each is thought to have, and the codes."""
         table = self._tables[dims]
         codes = np.flatnonzero(table.events >= EVENTS_MIN)
         places = np.unravel_index(codes, [self._cards[place] for place in dims])
         is_value = np.all([place != OTHER for place in places], axis=0)
         codes, places = codes[is_value], tuple(place[is_value] for place in places)
-        if not codes.size:
-            return
         if len(dims) == 1:
             prior = np.full(codes.size, self._overall_rate())
         else:
             prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
-        quad = table[codes]
-        found = evidence(quad, self._total, prior, self._apart)
-        for number in _best(found, _KEPT_OF_PAIR):
-            cohort = tuple((dim, int(place[number])) for dim, place in zip(dims, places, strict=True))
-            yield self._candidate(cohort, quad, found, number, float(prior[number]))
+        return table[codes], prior, codes
 
     def _all_extended(self, front: Sequence[_Candidate], seen: set[Cohort]) -> Iterator[_Candidate]:
-        """Each cohort with a further condition. All are judged together: thousands of small ones cost calls, not numbers."""
-        extensions: list[_Extensions] = list(self._each(self._extensions, [one.cohort for one in front]))
-        if not extensions:
+        """Each cohort with a further condition, judged together."""
+        if not front:
             return
-        quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.quad.parts for one in extensions), strict=True)))
-        prior = np.concatenate([one.prior for one in extensions])
+        sums = self._by_value([one.cohort for one in front])
+        is_extension = self._is_value & (sums.events >= EVENTS_MIN)
+        for number, one in enumerate(front):
+            for place, _ in one.cohort:
+                is_extension[number, self._starts[place] : self._starts[place + 1]] = False
+        numbers, places = np.nonzero(is_extension)
+        quad = Quad(*(part[numbers, places] for part in sums.parts))
+        highest = np.array([max(float(self._rates[place][code]) for place, code in one.cohort) for one in front])
+        prior = np.maximum(self._rates_in_line[places], highest[numbers])
         found = evidence(quad, self._total, prior, self._apart)
-        places = np.concatenate([one.places for one in extensions])
-        numbers = np.repeat(np.arange(len(extensions)), [one.places.size for one in extensions])
-        for number in _best_of_each(found, numbers * len(self._cards) + self._dimension[places], _KEPT):
+        best = _best_of_each(found, numbers * len(self._cards) + self._dimension[places], _KEPT)
+        cost = np.array([one.cost for one in front])[numbers[best]] + np.array(self._costs)[self._dimension[places[best]]]
+        for number in best[_matters(found.gain[best] - cost, found.beyond[best] - cost)]:
             place = self._dimension[places[number]]
             added = (int(place), int(places[number] - self._starts[place]))
-            cohort = tuple(sorted((*extensions[numbers[number]].cohort, added)))
+            cohort = tuple(sorted((*front[numbers[number]].cohort, added)))
             if cohort not in seen:
                 seen.add(cohort)
                 yield self._candidate(cohort, quad, found, number, float(prior[number]))
-
-    def _extensions(self, cohort: Cohort) -> _Extensions:
-        now, usual = (side.tables(side.of(cohort)) for side in self._sides)
-        is_extension = self._is_value & (now[0] >= EVENTS_MIN)
-        for place, _ in cohort:
-            is_extension[self._starts[place] : self._starts[place + 1]] = False
-        places = np.flatnonzero(is_extension)
-        highest = max(float(self._rates[place][code]) for place, code in cohort)
-        prior = np.maximum(self._rates_in_line[places], highest)
-        return _Extensions(cohort, places, Quad(*now, *usual)[places], prior)
 
     def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int, prior_rate: float) -> _Candidate:
         cost = sum(self._costs[place] for place, _ in cohort)
@@ -273,15 +272,8 @@ class _Search:
         )
 
 
-def _best(found: Evidence, most: int) -> list[int]:
-    """The places of the greatest gains, and of the greatest among those that are apart; a gain of zero is none."""
-    return sorted(
-        {int(place) for gain in found.gains for place in np.argsort(-gain, kind="stable")[:most] if gain[place] > 0}
-    )
-
-
 def _best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
-    """The same of each group."""
+    """Of each group the places of the greatest gains, and of the greatest among those that are apart; a gain of zero is none."""
     chosen = np.zeros(groups.size, bool)
     for gain in found.gains:
         order = np.lexsort((-gain, groups))
@@ -290,3 +282,10 @@ def _best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
         rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
         chosen[order[(rank < most) & (gain[order] > 0)]] = True
     return np.flatnonzero(chosen)
+
+
+def _matters(scores: Floats, beyond: Floats) -> Indices:
+    """The places of candidates of a level that are counted or extended: a cohort has at most `ORDER_MAX` of them."""
+    matters = beyond > COUNTED
+    matters[np.argsort(-scores, kind="stable")[: ORDER_MAX * BEAM]] = True
+    return np.flatnonzero(matters)
