@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import structlog
+from numpy.typing import NDArray
 
 from services.query.core.filters import Codes, Filter
 from services.query.core.question import Question
@@ -17,7 +18,7 @@ from services.query.core.sql.relation import Scan
 from services.query.core.sql.statements import Statement
 from services.query.rim.columns import VALUES_MAX, Columns, Kept, TooManyValues, Values
 from services.query.rim.engine import Engine
-from services.query.rim.marks import masks
+from services.query.rim.marks import in_some, masks
 from services.query.rim.threads import until_over
 from services.query.rim.warehouse import File
 
@@ -27,6 +28,9 @@ log = structlog.get_logger("services.query")
 ROWS_MIN: Final = 200_000
 #: Values of rows that are read from files and Postgres beside those in memory, at most: some 25 B each.
 _BESIDE_MAX: Final = 5_000_000
+
+#: Views of some cohort are copied if they are at most this part of all.
+_FEW: Final = 0.25
 
 #: Makes a statement over relation `views`; with codes, one of `sql.coded`.
 Asking = Callable[[Codes | None], Statement]
@@ -53,15 +57,23 @@ class Loaded:
         """As `Codes`."""
         return len(self.values[field])
 
-    async def laid_out(self, asked: Asking, marked: Sequence[Filter]) -> tuple[Statement, dict[str, pa.Table]]:
-        """A statement over relation `views` as a whole one, and its tables. `marked`: cohorts of which each view has a bit."""
-        if not marked:
-            return self._laid_out(asked, {})
-        return self._laid_out(asked, {coded.MASK: await until_over(masks, self.rows, marked, self)})
+    def marked(self, asked: Asking, cohorts: Sequence[Filter]) -> tuple[Statement, dict[str, pa.Table]]:
+        """The same where column `coded.MASK` of a view has a bit a cohort. It reads no dimension.
+
+        Where few views are in a cohort it reads only these.
+        """
+        found = masks(self.rows, cohorts, self)
+        places = in_some(found)
+        question = replace(self.question, by=())
+        rows = self.rows.select(coded.columns_of(question)).append_column(coded.MASK, found)
+        if places.size <= _FEW * rows.num_rows:
+            rows = _only(rows, places)
+        return replace(self, question=question, rows=rows).laid_out(asked, coded.MASK)
 
     def numbered(self, asked: Asking) -> tuple[Statement, dict[str, pa.Table]]:
         """A statement that says which rows it finds, by `coded.PLACE`, and its tables."""
-        return self._laid_out(asked, {coded.PLACE: pa.array(np.arange(self.rows.num_rows, dtype=np.uint32))})
+        places = pa.array(np.arange(self.rows.num_rows, dtype=np.uint32))
+        return replace(self, rows=self.rows.append_column(coded.PLACE, places)).laid_out(asked, coded.PLACE)
 
     def few(self) -> "Loaded":
         """The few of its rows; all of them where these are not known."""
@@ -69,23 +81,11 @@ class Loaded:
 
     def only(self, places: pa.Array) -> pa.Table:
         """The rows at these places."""
-        # Of a table Arrow would copy every column into one piece first.
-        batches = self.rows.to_batches()
-        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
-        wanted = np.sort(places.to_numpy())
-        within = np.split(wanted, np.searchsorted(wanted, starts[1:-1]))
-        found = [
-            batch.take(pa.array(its - start)) for batch, its, start in zip(batches, within, starts[:-1], strict=True)
-        ]
-        return pa.Table.from_batches(found, self.rows.schema)
+        return _only(self.rows, np.sort(places.to_numpy()))
 
-    def _laid_out(
-        self, asked: Asking, beside: Mapping[str, pa.Array | pa.ChunkedArray]
-    ) -> tuple[Statement, dict[str, pa.Table]]:
-        rows = self.rows
-        for name, column in beside.items():
-            rows = rows.append_column(name, column)
-        relation, of_views = coded.relation(self.question, self, tuple(beside)), asked(self)
+    def laid_out(self, asked: Asking, *beside: str) -> tuple[Statement, dict[str, pa.Table]]:
+        """A statement over relation `views` as a whole one, and its tables. Relation and rows have the columns `beside` too."""
+        relation, of_views = coded.relation(self.question, self, beside), asked(self)
         # Suspects read no texts: the numbers of a sample become texts afterwards.
         texts = () if self.question.shape == "suspects" else (one.column for one in self.question.by if one.column)
         values = {f"values_{text}": self.values[text].table() for text in texts}
@@ -93,7 +93,7 @@ class Loaded:
             of_views,
             sql=f"WITH views AS NOT MATERIALIZED ({relation.sql}) SELECT * FROM ({of_views.sql}) AS answer",  # noqa: S608
             parameters=(*relation.parameters, *of_views.parameters),
-        ), {**self.beside, **values, coded.TABLE: rows}
+        ), {**self.beside, **values, coded.TABLE: self.rows}
 
     def with_texts(self, found: pa.Table, texts_of: Mapping[str, str]) -> pa.Table:
         """Rows of a statement, numbers in these columns as the texts of a field again."""
@@ -180,3 +180,13 @@ def _with_texts(question: Question, kept: Kept, rows: pa.Table) -> pa.Table:
         chunks = [kept.values[field].texts(chunk) for chunk in rows[field].chunks]
         rows = rows.append_column(f"text_{field}", pa.chunked_array(chunks, pa.dictionary(pa.uint16(), pa.string())))
     return rows
+
+
+def _only(rows: pa.Table, places: NDArray[Any]) -> pa.Table:
+    """The rows at these places, which are in order."""
+    # Of a table Arrow would copy every column into one piece first.
+    batches = rows.to_batches()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    within = np.split(places, np.searchsorted(places, starts[1:-1]))
+    found = [batch.take(pa.array(its - start)) for batch, its, start in zip(batches, within, starts[:-1], strict=True)]
+    return pa.Table.from_batches(found, rows.schema)

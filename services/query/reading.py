@@ -44,7 +44,7 @@ class Views:
         """The rows of a statement over relation `views`."""
         if self._loaded is None:
             return await self._engine.ask(*laid_out(self._question, self._read, asked(None)))
-        return await self._engine.ask(*await self._loaded.laid_out(asked, ()))
+        return await self._engine.ask(*self._loaded.laid_out(asked))
 
     @property
     def few(self) -> "Views":
@@ -70,13 +70,23 @@ class Views:
         found = await self._engine.ask_table(*self._loaded.numbered(places))
         return await until_over(self._loaded.only, found[PLACE])
 
-    async def table(self, asked: Asking, marked: Sequence[Filter] = ()) -> pa.Table:
-        """The same as a table. A statement with codes has column `mask`, a bit for each cohort of `marked`."""
+    async def table(self, asked: Asking) -> pa.Table:
+        """The same as a table."""
         if self._loaded is None:
             return await self._engine.ask_table(*laid_out(self._question, self._read, asked(None)))
-        statement, tables = await self._loaded.laid_out(asked, marked)
+        statement, tables = self._loaded.laid_out(asked)
         found = await self._engine.ask_table(statement, tables)
         return await until_over(self._loaded.with_texts, found, statement.texts_of)
+
+    @property
+    def are_in_memory(self) -> bool:
+        """Whether they are in columns in memory: then a statement may be asked of those of some cohorts alone."""
+        return self._loaded is not None
+
+    async def marked(self, asked: Asking, cohorts: Sequence[Filter]) -> list[dict[str, Any]]:
+        """The rows of a statement over the views in memory of some of these cohorts: column `coded.MASK` has a bit a cohort."""
+        assert self._loaded is not None
+        return await self._engine.ask(*await until_over(self._loaded.marked, asked, cohorts))
 
 
 def laid_out(question: Question, read: Read, asked: Statement) -> tuple[Statement, dict[str, pa.Table]]:

@@ -32,6 +32,8 @@ assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
 _TOLERANCE: Final = 2
 #: Ranges whose rows are kept.
 _KEPT_MAX: Final = 32
+#: A row of `statements.figures`.
+Figures = dict[str, Any]
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
 _LARGEST: Final = 0.995
 
@@ -80,26 +82,50 @@ class Suspecting:
             reads = [await self._answering.reading(side) for side in question.sides]
             whole: Sequence[Views | None] = (None, None)
             if question.needs_threshold:
-                views: list[Views] = await both(*map(self._answering.views, question.sides, reads))
+                views = await both(*map(self._answering.views, question.sides, reads))
                 question, whole = await with_threshold(question, views), views
             samples = await both(*map(partial(self._sample, question.measured), question.sides, reads, whole))
             question = replace(question, against=question.held_against(*(sample.views for sample in samples)))
             # The search cuts the largest values of a sum, the figures of all views do not: they would confirm one view of hours.
             is_confirmed = question.measured.is_count and not all(sample.is_of_all for sample in samples)
-            # What all views do not confirm takes no other's place.
-            limit = SUSPECTS_MAX if is_confirmed else question.limit
-            found = await until_over(_searched, question, limit, *samples)
-            outcome = await self._judged(question, samples, found, is_confirmed=is_confirmed)
+            outcome = await self._outcome(question, samples, is_confirmed=is_confirmed)
         counted = sum(int(side["counted"]) for side in outcome.rows)
         read = answers.Looked(counted, sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, outcome, read, about_views(question.now, reads[0]))
 
+    async def _outcome(
+        self, question: SuspectsQuestion, samples: Sequence[Sample], *, is_confirmed: bool
+    ) -> answers.Outcome:
+        """What is found in samples and judged by all views."""
+        # DuckDB has nothing else to do while Python searches.
+        found, of_all = await both(
+            until_over(_searched, question, question.limit, *samples),
+            both(*map(partial(_of_all, question), question.sides, samples)),
+        )
+        outcome = await self._judged(question, samples, of_all, found, is_confirmed=is_confirmed)
+        if not is_confirmed or len(outcome.places) >= question.limit or len(found.found) < question.limit:
+            return outcome
+        # What all views do not confirm takes no other's place.
+        found = await until_over(_searched, question, SUSPECTS_MAX, *samples)
+        return await self._judged(question, samples, of_all, found, is_confirmed=is_confirmed)
+
     async def _judged(
-        self, question: SuspectsQuestion, samples: list[Sample], found: Searched, *, is_confirmed: bool
+        self,
+        question: SuspectsQuestion,
+        samples: Sequence[Sample],
+        of_all: Sequence[Figures | None],
+        found: Searched,
+        *,
+        is_confirmed: bool,
     ) -> answers.Outcome:
         """What was found, with the figures of all views; of a sample's counts only what they confirm."""
-        counted = found
-        now, usual = await self._figures_of_both(question, samples, counted)
+        counted, marked = found, answers.cohorts_of(found)
+        now, usual = await both(
+            *(
+                self._figures(question.measured, *one, marked)
+                for one in zip(question.sides, samples, of_all, strict=True)
+            )
+        )
         while True:
             # What is counted again is the same cohorts in another order: their views were read once.
             order, left_out = found.places_in(counted), answers.left_out_of(found)
@@ -115,19 +141,6 @@ class Suspecting:
                 near = possible(found, said, places, together, most)
                 return answers.Outcome(found, rows, said, places[: question.limit], near)
             found = again
-
-    async def _figures_of_both(
-        self, question: SuspectsQuestion, samples: list[Sample], found: Searched
-    ) -> list[list[dict[str, Any]]]:
-        """The rows of `statements.figures` now and usually; a bit a cohort that is listed."""
-        marked = answers.cohorts_of(found)
-        tables = await both(
-            *(
-                self._figures(question.measured, side, sample, marked)
-                for side, sample in zip(question.sides, samples, strict=True)
-            )
-        )
-        return [table.to_pylist() for table in tables]
 
     async def _sample(self, measured: Measured, question: Question, read: Read, whole: Views | None = None) -> Sample:
         """The views of a range that are searched; `whole` has all of them, if they were looked at before."""
@@ -175,12 +188,30 @@ class Suspecting:
         ):
             self._kept.popitem(last=False)
 
-    async def _figures(self, measured: Measured, side: Question, sample: Sample, marked: Sequence[Filter]) -> pa.Table:
-        """The figures of all views by the cohorts that they are in, whether they are in the sample or not."""
-        if isinstance(sample.whole, Views):
-            alone = measured.alone(side)
-            return await sample.whole.table(partial(statements.figures, alone, measured, marked), marked)
-        return await self._answering.table_of({"found": sample.whole}, statements.figures_of_rows(side, marked))
+    async def _figures(
+        self, measured: Measured, side: Question, sample: Sample, of_all: Figures | None, marked: Sequence[Filter]
+    ) -> list[Figures]:
+        """The rows of `statements.figures`; a bit a cohort. Of all views, whether they are in the sample or not."""
+        if not isinstance(sample.whole, Views):
+            whole = {"found": sample.whole}
+            found: list[Figures] = (
+                await self._answering.table_of(whole, statements.figures_of_rows(side, marked))
+            ).to_pylist()
+            return found
+        alone = measured.alone(side)
+        if of_all is None:
+            return await sample.whole.rows(lambda _: statements.figures(alone, measured, marked))
+        of_marked = partial(statements.figures_of_marked, alone, measured)
+        return statements.beside_others(await sample.whole.marked(of_marked, marked) if marked else [], of_all)
+
+
+async def _of_all(question: SuspectsQuestion, side: Question, sample: Sample) -> Figures | None:
+    """The figures of all views in memory; None: those by cohorts say them too."""
+    if not isinstance(sample.whole, Views) or not sample.whole.are_in_memory:
+        return None
+    asked = partial(statements.figures_of_all, question.measured.alone(side), question.measured)
+    (found,) = await sample.whole.rows(asked)
+    return found
 
 
 async def _chosen(views: Views, question: Question, measured: Measured, how: Sampling) -> Views:

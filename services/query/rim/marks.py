@@ -16,6 +16,9 @@ Flags = NDArray[np.bool_]
 _NO_TEXT: Final = np.iinfo(np.uint16).max
 #: Bits of a mask.
 COHORTS_MAX: Final = 32
+#: Of so many bytes.
+_TYPES: Final = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}
+assert 8 * max(_TYPES) == COHORTS_MAX
 #: Some 40 MB of flags. Fewer rows take more calls, each of which waits for the interpreter's lock where two ranges are marked.
 _ROWS_AT_ONCE: Final = 1 << 19
 
@@ -27,7 +30,19 @@ def masks(table: pa.Table, cohorts: Sequence[Filter], codes: Codes) -> pa.Chunke
     """
     fields = dict.fromkeys(named.column or named.fields[0] for one in cohorts for named, _ in _conditions(one))
     batches = table.select(list(fields)).to_batches(max_chunksize=_ROWS_AT_ONCE)
-    return pa.chunked_array([pa.array(_Batch(batch, codes).masks(cohorts)) for batch in batches], pa.uint32())
+    width = _width(len(cohorts))
+    return pa.chunked_array([pa.array(_Batch(batch, codes).masks(cohorts, width)) for batch in batches], _TYPES[width])
+
+
+def _width(cohorts: int) -> int:
+    """The bytes of a mask."""
+    return next(width for width in _TYPES if cohorts <= 8 * width)
+
+
+def in_some(found: pa.ChunkedArray) -> NDArray[np.intp]:
+    """The places of the rows that are in some cohort, of their masks."""
+    # Flags are looked through many at once, numbers are not.
+    return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(chunk.to_numpy() != 0 for chunk in found.chunks)]))
 
 
 class _Batch:
@@ -38,9 +53,9 @@ class _Batch:
         # Cohorts that are near the line have conditions in common.
         self._found: dict[tuple[str, str | None], Flags] = {}
 
-    def masks(self, cohorts: Sequence[Filter]) -> NDArray[np.uint32]:
+    def masks(self, cohorts: Sequence[Filter], width: int) -> NDArray[np.unsignedinteger[Any]]:
         """Of each row a bit a cohort."""
-        made = np.zeros((self._batch.num_rows, COHORTS_MAX // 8), np.uint8)
+        made = np.zeros((self._batch.num_rows, width), np.uint8)
         for first in range(0, len(cohorts), 8):
             # Within a byte, and in place: wider numbers, shifts and new arrays take several times as long.
             bits = np.zeros(self._batch.num_rows, np.uint8)
@@ -48,7 +63,7 @@ class _Batch:
                 bits += bits
                 bits |= self._in_all(_conditions(cohort)).view(np.uint8)
             made[:, first // 8] = bits
-        return made.view(np.dtype("<u4")).reshape(-1)
+        return made.view(np.dtype(f"<u{width}")).reshape(-1)
 
     def _in_all(self, conditions: Sequence[tuple[Dimension, str | None]]) -> Flags:
         first, *others = (self._holds(*condition) for condition in conditions)

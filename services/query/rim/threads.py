@@ -7,6 +7,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 #: After so much work a thread pauses for so long: the loop gets the interpreter at once then, and not after each 5 ms of waiting.
 _WORK_SECONDS: Final = 0.004
@@ -61,14 +62,14 @@ class CpuTime:
         self._is_stopped = True
 
 
-async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, T]) -> list[T]:
+async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]) -> tuple[T, U]:
     """The results of both, which run at the same time. If one fails, the other is cancelled before its error is raised."""
     error: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in (first, second)]
+            tasks = group.create_task(first), group.create_task(second)
     except BaseExceptionGroup as failed:
         error = failed.exceptions[0]
     if error is not None:
         raise error
-    return [task.result() for task in tasks]
+    return tasks[0].result(), tasks[1].result()

@@ -19,7 +19,7 @@ from shared.statistics.suspects.counts import VALUES_MAX, Codes, Floats
 Places = NDArray[np.uint16] | NDArray[np.intp]
 _SUMS_MAX: Final = 1 << 16
 #: With more sums, what a row less costs is lost by adding them up. Of two dimensions there may be more.
-_PAIRS_MAX: Final = 1 << 14
+PAIRS_MAX: Final = 1 << 14
 #: Of sums of a cohort, which mostly has few rows.
 IN_TURN_MAX: Final = 1 << 12
 
@@ -41,7 +41,7 @@ class Joint:
 
     def places(self, codes: Codes) -> NDArray[np.uint16]:
         """The place of each row's sum."""
-        found = codes[self.dimensions[0]].astype(np.uint16)
+        found: NDArray[np.uint16] = codes[self.dimensions[0]].astype(np.uint16)
         for dimension, card in zip(self.dimensions[1:], self.shape[1:], strict=True):
             found *= np.uint16(card)
             found += codes[dimension]
@@ -91,7 +91,7 @@ def _next(chosen: Sequence[int], cards: Sequence[int], missing: Iterable[tuple[i
     brought = {
         other: sum((min(one, other), max(one, other)) in wanted for one in chosen)
         for other in range(len(cards))
-        if other not in chosen and size * cards[other] <= _PAIRS_MAX
+        if other not in chosen and size * cards[other] <= PAIRS_MAX
     }
     best = max(brought, key=lambda other: brought[other], default=None)
     return None if best is None or not brought[best] else best

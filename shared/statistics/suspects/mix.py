@@ -34,7 +34,9 @@ def without_mix(counts: Counts) -> Counts:
     # numpy makes indices of places at each call.
     lines = [joint.places(usual.codes).astype(np.intp) for joint in together]
     events: list[Floats] = [
-        sums for joint, line in zip(together, lines, strict=True) for sums in _by_each(joint, joint.summed(line, observed))
+        sums
+        for joint, line in zip(together, lines, strict=True)
+        for sums in _by_each(joint, joint.summed(line, observed))
     ]
     expected = usual.exposure * (overall / counts.event)
     change = np.empty_like(expected)

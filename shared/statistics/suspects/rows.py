@@ -1,14 +1,14 @@
 """Rows of one range, prepared for the search: sums by value, and by value within a cohort. Pure."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.statistics.suspects.counts import DIMENSIONS_MAX, VALUES_MAX, Codes, Floats, Side
-from shared.statistics.suspects.joint import IN_TURN_MAX, Joint, in_turn, with_all_pairs
+from shared.statistics.suspects.joint import IN_TURN_MAX, in_turn, with_all_pairs
 
 Indices = NDArray[np.intp]
 

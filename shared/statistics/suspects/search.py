@@ -6,12 +6,21 @@ shows in them, however diluted.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from shared.statistics.suspects.candidates import (
+    BEAM,
+    ORDER_MAX,
+    Candidate,
+    Cohort,
+    are_apart,
+    best_of_each,
+    first_of_same,
+    that_matter,
+)
 from shared.statistics.suspects.counts import OTHER, Counts, Floats
 from shared.statistics.suspects.estimates import apart_by_themselves
 from shared.statistics.suspects.likelihood import (
@@ -26,9 +35,6 @@ from shared.statistics.suspects.mix import without_mix
 from shared.statistics.suspects.rows import Indices, Rows, in_one_line
 from shared.statistics.suspects.suspect import COUNTED, LINE, Basis, Searched, Suspect
 
-ORDER_MAX: Final = 4
-#: Cohorts of a level that are extended.
-BEAM: Final = 36
 #: Of each extension by a dimension the values that are kept.
 _KEPT: Final = 3
 _KEPT_OF_PAIR: Final = 10
@@ -38,21 +44,6 @@ CONDITION_COST: Final = 1.0
 NEAR_MAX: Final = 12
 #: A value is new if its share of the exposure was less than this part of what it is now.
 _NEW: Final = 0.02
-
-Place = tuple[int, int]
-Cohort = tuple[Place, ...]
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    cohort: Cohort
-    score: float
-    beyond: float
-    quad: tuple[float, float, float, float]
-    excess: float
-    factor: float
-    prior_rate: float
-    cost: float
 
 
 def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
@@ -71,20 +62,11 @@ def searched(counts: Counts, *, limit: int = 5) -> Searched:
         candidates = [one for one in search.candidates() if one.beyond > COUNTED]
         above = [one for one in candidates if one.beyond > LINE]
         if not above:
-            return Searched(found, [search.named(one) for one in _first_of_same(candidates)[:NEAR_MAX]])
+            return Searched(found, [search.named(one) for one in first_of_same(candidates)[:NEAR_MAX]])
         best = search.without_old(max(above, key=lambda one: one.score))
         found.append(search.named(best))
         search.take_cohort(best.cohort)
     return Searched(found, [])
-
-
-def _first_of_same(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    """The best description of each set of rows, the best first."""
-    first: dict[tuple[str, ...], _Candidate] = {}
-    for one in sorted(candidates, key=lambda one: -one.score):
-        # Sums of the same rows by other dimensions are rounded elsewhere.
-        first.setdefault(tuple(f"{part:.9g}" for part in one.quad), one)
-    return list(first.values())
 
 
 class _Search:
@@ -102,11 +84,13 @@ class _Search:
         self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
         places = range(len(self._cards))
         self._tables = self._all_tables((None, None))
+        #: Sums of cohorts by value, as they are until one of their rows is taken.
+        self._known: dict[Cohort, Floats] = {}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
         self._plain = self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
 
-    def candidates(self) -> list[_Candidate]:
+    def candidates(self) -> list[Candidate]:
         """The best cohorts of each level."""
         if self._total.events < EVENTS_MIN:
             return []
@@ -122,12 +106,11 @@ class _Search:
             found += front
         return found
 
-    def without_old(self, best: _Candidate) -> _Candidate:
+    def without_old(self, best: Candidate) -> Candidate:
         """The part of a cohort that was not there before, where the remainder is no suspect without it; else the cohort.
 
         Of a new player version nothing is known from before, so its device explains the change better, by likelihood alone.
         """
-        rows = [side.of(best.cohort) for side in self._sides]
         within = {place for place, _ in best.cohort}
         whole = Quad(*(np.array([part]) for part in best.quad))
         prior = np.array([max(float(self._rates[place][code]) for place, code in best.cohort)])
@@ -153,9 +136,10 @@ class _Search:
         self._tables = {dims: table - taken[dims] for dims, table in self._tables.items()}
         for side, its in zip(self._sides, rows, strict=True):
             side.take_rows(its)
+        self._known = {other: sums for other, sums in self._known.items() if are_apart(cohort, other)}
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
 
-    def named(self, one: _Candidate) -> Suspect:
+    def named(self, one: Candidate) -> Suspect:
         """A candidate by its values."""
         event = self._counts.event
         rows = [side.of(one.cohort) for side in self._sides]
@@ -188,11 +172,14 @@ class _Search:
 
     def _by_value(self, cohorts: Sequence[Cohort]) -> Quad:
         """Of each cohort by the values of all dimensions, in one line."""
-        sums = []
-        for side in self._sides:
-            lines = np.stack([np.stack(side.lines(side.of(cohort))) for cohort in cohorts], axis=1)
-            sums += list(side.by_value(lines))
-        return Quad(*sums)
+        missing = [cohort for cohort in cohorts if cohort not in self._known]
+        if missing:
+            sums = []
+            for side in self._sides:
+                lines = np.stack([np.stack(side.lines(side.of(cohort))) for cohort in missing], axis=1)
+                sums += list(side.by_value(lines))
+            self._known |= zip(missing, np.stack(sums, axis=1), strict=True)
+        return Quad(*np.stack([self._known[cohort] for cohort in cohorts], axis=1))
 
     def _usual_rates(self) -> list[Floats]:
         """By dimension and value the usual rate, drawn towards that of all."""
@@ -206,15 +193,15 @@ class _Search:
         total = self._total
         return float((total.usual_events + 0.5) / max(float(total.usual_exposure), 1.0))
 
-    def _of_tables(self) -> Iterator[_Candidate]:
-        """The best cohorts of one dimension and of two. All are judged together: thousands of small ones cost calls, not numbers."""
+    def _of_tables(self) -> Iterator[Candidate]:
+        """The best cohorts of one dimension and of two. All are judged together: each call costs more than its numbers."""
         listed = list(self._tables)
         quads, priors, codes = zip(*(self._with_events(dims) for dims in listed), strict=True)
         quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.parts for one in quads), strict=True)))
         prior, code = np.concatenate(priors), np.concatenate(codes)
         tables = np.repeat(np.arange(len(listed)), [of_table.size for of_table in codes])
         found = evidence(quad, self._total, prior, self._apart)
-        for number in _best_of_each(found, tables, _KEPT_OF_PAIR):
+        for number in best_of_each(found, tables, _KEPT_OF_PAIR):
             dims = listed[tables[number]]
             places = np.unravel_index(code[number], [self._cards[place] for place in dims])
             cohort = tuple(zip(dims, map(int, places), strict=True))
@@ -233,7 +220,7 @@ class _Search:
             prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
         return table[codes], prior, codes
 
-    def _all_extended(self, front: Sequence[_Candidate], seen: set[Cohort]) -> Iterator[_Candidate]:
+    def _all_extended(self, front: Sequence[Candidate], seen: set[Cohort]) -> Iterator[Candidate]:
         """Each cohort with a further condition, judged together."""
         if not front:
             return
@@ -247,9 +234,11 @@ class _Search:
         highest = np.array([max(float(self._rates[place][code]) for place, code in one.cohort) for one in front])
         prior = np.maximum(self._rates_in_line[places], highest[numbers])
         found = evidence(quad, self._total, prior, self._apart)
-        best = _best_of_each(found, numbers * len(self._cards) + self._dimension[places], _KEPT)
-        cost = np.array([one.cost for one in front])[numbers[best]] + np.array(self._costs)[self._dimension[places[best]]]
-        for number in best[_matters(found.gain[best] - cost, found.beyond[best] - cost)]:
+        best = best_of_each(found, numbers * len(self._cards) + self._dimension[places], _KEPT)
+        cost = (
+            np.array([one.cost for one in front])[numbers[best]] + np.array(self._costs)[self._dimension[places[best]]]
+        )
+        for number in best[that_matter(found.gain[best] - cost, found.beyond[best] - cost)]:
             place = self._dimension[places[number]]
             added = (int(place), int(places[number] - self._starts[place]))
             cohort = tuple(sorted((*front[numbers[number]].cohort, added)))
@@ -257,10 +246,10 @@ class _Search:
                 seen.add(cohort)
                 yield self._candidate(cohort, quad, found, number, float(prior[number]))
 
-    def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int, prior_rate: float) -> _Candidate:
+    def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int, prior_rate: float) -> Candidate:
         cost = sum(self._costs[place] for place, _ in cohort)
         events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
-        return _Candidate(
+        return Candidate(
             cohort,
             float(found.gain[number]) - cost,
             float(found.beyond[number]) - cost,
@@ -270,22 +259,3 @@ class _Search:
             prior_rate,
             cost,
         )
-
-
-def _best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
-    """Of each group the places of the greatest gains, and of the greatest among those that are apart; a gain of zero is none."""
-    chosen = np.zeros(groups.size, bool)
-    for gain in found.gains:
-        order = np.lexsort((-gain, groups))
-        sorted_groups = groups[order]
-        is_first = np.concatenate([np.ones(1, bool), sorted_groups[1:] != sorted_groups[:-1]])[: order.size]
-        rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
-        chosen[order[(rank < most) & (gain[order] > 0)]] = True
-    return np.flatnonzero(chosen)
-
-
-def _matters(scores: Floats, beyond: Floats) -> Indices:
-    """The places of candidates of a level that are counted or extended: a cohort has at most `ORDER_MAX` of them."""
-    matters = beyond > COUNTED
-    matters[np.argsort(-scores, kind="stable")[: ORDER_MAX * BEAM]] = True
-    return np.flatnonzero(matters)

@@ -12,7 +12,7 @@ import pytest
 from services.query.core.dimensions import DIMENSIONS
 from services.query.core.filters import Filter, sql_of, whole_number
 from services.query.rim.columns import Values
-from services.query.rim.marks import COHORTS_MAX, masks
+from services.query.rim.marks import COHORTS_MAX, in_some, masks
 
 CHANCE = random.Random(7)
 ROWS = 500
@@ -82,6 +82,25 @@ def test_a_row_has_the_bit_of_a_cohort_where_its_filter_holds(lengths: list[int]
         said = duckdb.execute(f"SELECT coalesce({condition}, false) FROM rows", parameters).fetchall()
         assert [bool(mask >> number & 1) for mask in found] == [holds for (holds,) in said], cohort
     assert len(set(found)) > 20
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 16, 17, COHORTS_MAX])
+def test_a_mask_is_as_wide_as_its_cohorts_need_and_says_who_is_in_some(count: int) -> None:
+    codes = Coded()
+    whole = pa.table(
+        {**codes.columns, "asn": pa.array(COLUMNS["asn"], pa.int64()), "playback_failed": COLUMNS["playback_failed"]}
+    )
+    chunks = pa.concat_tables([whole.slice(0, 7), whole.slice(7, 0), whole.slice(7)])
+    wanted = cohorts()
+    CHANCE.shuffle(wanted)
+
+    found = masks(chunks, wanted[:count], codes)
+
+    assert found.type.bit_width == (8 if count <= 8 else 16 if count <= 16 else 32)
+    bits = (1 << count) - 1
+    by_all = masks(chunks, wanted, codes).to_pylist()
+    assert found.to_pylist() == [mask & bits for mask in by_all]
+    assert in_some(found).tolist() == [place for place, mask in enumerate(by_all) if mask & bits]
 
 
 def test_numbers_are_compared_as_numbers_where_texts_have_numbers_too() -> None:

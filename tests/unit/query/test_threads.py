@@ -58,7 +58,7 @@ async def test_if_one_of_both_fails_the_other_is_stopped_and_the_caller_has_the_
     with pytest.raises(LookupError):
         await both(wait(), fail())
     assert is_stopped
-    assert await both(asyncio.sleep(0, 1), asyncio.sleep(0, 2)) == [1, 2]
+    assert await both(asyncio.sleep(0, 1), asyncio.sleep(0, 2)) == (1, 2)
 
 
 async def test_a_caller_of_both_that_is_cancelled_leaves_when_the_work_of_both_is_over() -> None:

@@ -39,10 +39,16 @@ def raw_texts(question: Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for part in question.parts for field in part.fields if field in _RAW))
 
 
+def columns_of(question: Question) -> list[str]:
+    """The columns of table `kept` that the relation reads."""
+    found = ["hour", "customer_id", *fields_of(question), *(f"text_{field}" for field in raw_texts(question))]
+    return list(dict.fromkeys(found))
+
+
 def relation(question: Question, codes: Codes, beside: Sequence[str] = ()) -> Statement:
     """Relation `views` over table `kept`. A text is `code_…`, its number; those that metrics read are texts as well.
 
-    Table and relation have the columns `beside` too: `MASK`, of each view a bit a cohort; `PLACE`.
+    Table and relation have the columns `beside` too: `MASK`, of each view a bit a cohort; or `PLACE`.
     """
     listed = ["t.hour::BIGINT AS hour", "t.customer_id AS code_customer_id"]
     for field in fields_of(question):

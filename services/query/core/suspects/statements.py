@@ -18,6 +18,10 @@ from shared.statistics.suspects.sampling import FEW_OF, Sampling
 
 TOTALS: Final = ("rows", "views", "bad")
 FIGURES: Final = (MASK, "events", "exposure", "views", "counted")
+_SUMS: Final = (
+    "sum(events)::double AS events, sum(exposure)::double AS exposure,"
+    " count(*) FILTER (is_base) AS views, count(*) FILTER (events > 0 OR exposure > 0) AS counted"
+)
 
 
 def _found(question: Question, measured: Measured, codes: Codes | None) -> tuple[str, list[Any]]:
@@ -135,20 +139,38 @@ def _is_sampled(how: Sampling) -> str:
     return f"CASE WHEN events > 0 THEN {one_in(how.bad_of)} ELSE exposure > 0 AND {one_in(how.good_of)} END"
 
 
-def figures(question: Question, measured: Measured, marked: Sequence[Filter], codes: Codes | None = None) -> Statement:
-    """Events, exposure and views by the cohorts that views are in: `figures_by_cohort` adds them up.
+def figures(question: Question, measured: Measured, marked: Sequence[Filter]) -> Statement:
+    """Events, exposure and views by the cohorts that views are in: `figures_by_cohort` adds them up."""
+    found, given = _measured(question, measured, None)
+    return _figures(found, given, marked, lambda one: value_of(question, one))
 
-    With codes, column `mask` has the cohorts.
-    """
+
+def figures_of_marked(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
+    """The same of the views that are in some cohort: column `mask` has the cohorts of each."""
+    found, given = _measured(question, measured, codes)
+    return Statement(_added_up(f"SELECT * FROM ({found}) AS of_all WHERE {MASK} <> 0"), given, FIGURES)  # noqa: S608
+
+
+def figures_of_all(question: Question, measured: Measured, codes: Codes | None = None) -> Statement:
+    """The same of all views, as if they were in no cohort: one row."""
+    found, given = _measured(question, measured, codes)
+    return Statement(f"SELECT 0 AS {MASK}, {_SUMS} FROM ({found}) AS found", given, FIGURES)  # noqa: S608 - names of ours
+
+
+def _measured(question: Question, measured: Measured, codes: Codes | None) -> tuple[str, tuple[Any, ...]]:
+    """All views of the question, with events, exposure and base."""
     condition, parameters = conditions_of(question, codes)
     found = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure, {measured.base} AS is_base"  # noqa: S608
         f" FROM views WHERE {condition}"
     )
-    given = (*measured.parameters, *parameters)
-    if codes is not None and marked:
-        return Statement(_added_up(found), given, FIGURES)
-    return _figures(found, given, marked, lambda one: value_of(question, one))
+    return found, (*measured.parameters, *parameters)
+
+
+def beside_others(marked: Sequence[Mapping[str, Any]], of_all: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of `figures`, of those of marked views and of all."""
+    others = {name: (of_all[name] or 0) - sum(row[name] or 0 for row in marked) for name in FIGURES[1:]}
+    return [{MASK: 0, **others}, *map(dict, marked)]
 
 
 def figures_of_rows(question: Question, marked: Sequence[Filter]) -> Statement:
@@ -178,11 +200,7 @@ def _figures(
 
 def _added_up(marked: str) -> str:
     """A row for each set of cohorts that views are in together, with its events, exposure and views."""
-    return f"""
-        SELECT {MASK}, sum(events)::double AS events, sum(exposure)::double AS exposure,
-               count(*) FILTER (is_base) AS views, count(*) FILTER (events > 0 OR exposure > 0) AS counted
-        FROM ({marked}) AS marked GROUP BY {MASK} ORDER BY {MASK}
-    """  # noqa: S608 - names of ours
+    return f"SELECT {MASK}, {_SUMS} FROM ({marked}) AS marked GROUP BY {MASK} ORDER BY {MASK}"  # noqa: S608 - names of ours
 
 
 def reordered(rows: Sequence[Mapping[str, Any]], order: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,0 +1,68 @@
+"""What may be a suspect: descriptions of rows with their evidence, and which of many are looked at further. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shared.statistics.suspects.counts import Floats
+from shared.statistics.suspects.likelihood import Evidence
+from shared.statistics.suspects.rows import Indices
+from shared.statistics.suspects.suspect import COUNTED
+
+ORDER_MAX: Final = 4
+#: Cohorts of a level that are extended.
+BEAM: Final = 36
+
+#: A dimension and the code of a value.
+Place = tuple[int, int]
+Cohort = tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cohort, its counts, and what they say of it."""
+
+    cohort: Cohort
+    score: float
+    beyond: float
+    quad: tuple[float, float, float, float]
+    excess: float
+    factor: float
+    prior_rate: float
+    cost: float
+
+
+def first_of_same(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The best description of each set of rows, the best first."""
+    first: dict[tuple[str, ...], Candidate] = {}
+    for one in sorted(candidates, key=lambda one: -one.score):
+        # Sums of the same rows by other dimensions are rounded elsewhere.
+        first.setdefault(tuple(f"{part:.9g}" for part in one.quad), one)
+    return list(first.values())
+
+
+def are_apart(one: Cohort, other: Cohort) -> bool:
+    """Whether no row is in both: they want different values of a dimension."""
+    wanted = dict(one)
+    return any(wanted.get(place, code) != code for place, code in other)
+
+
+def best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
+    """Of each group the places of the greatest gains, and of the greatest among those that are apart; a gain of zero is none."""
+    chosen = np.zeros(groups.size, bool)
+    for gain in found.gains:
+        order = np.lexsort((-gain, groups))
+        sorted_groups = groups[order]
+        is_first = np.concatenate([np.ones(1, bool), sorted_groups[1:] != sorted_groups[:-1]])[: order.size]
+        rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+        chosen[order[(rank < most) & (gain[order] > 0)]] = True
+    return np.flatnonzero(chosen)
+
+
+def that_matter(scores: Floats, beyond: Floats) -> Indices:
+    """The places of candidates of a level that are counted or extended: a cohort has at most `ORDER_MAX` of them."""
+    matters = beyond > COUNTED
+    matters[np.argsort(-scores, kind="stable")[: ORDER_MAX * BEAM]] = True
+    return np.flatnonzero(matters)

@@ -1,0 +1,66 @@
+"""Sums by several dimensions together: those by one or two that are added up of them are those of the rows."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+from shared.statistics.suspects.counts import Side
+from shared.statistics.suspects.joint import IN_TURN_MAX, PAIRS_MAX, in_turn, with_all_pairs
+from shared.statistics.suspects.rows import Rows, in_one_line
+
+CARDS = [[4], [3, 5], [6, 12, 202, 6, 7, 6, 5, 14, 4, 251, 22], [251] * 12, [2] * 12, [251, 1, 251, 2]]
+
+
+@pytest.mark.parametrize("cards", CARDS)
+def test_every_two_dimensions_are_together_somewhere_and_no_more_than_there_is_room_for(cards: list[int]) -> None:
+    found = with_all_pairs(cards)
+
+    together = {pair for joint in found for pair in itertools.combinations(joint.dimensions, 2)}
+    assert together == set(itertools.combinations(range(len(cards)), 2))
+    assert {one for joint in found for one in joint.dimensions} == set(range(len(cards)))
+    for joint in found:
+        assert joint.shape == tuple(cards[one] for one in joint.dimensions)
+        assert list(joint.dimensions) == sorted(set(joint.dimensions))
+        assert joint.size <= PAIRS_MAX or len(joint.dimensions) == 2
+
+
+def test_dimensions_of_few_values_need_few_sums() -> None:
+    assert len(with_all_pairs([2] * 12)) == 1
+    assert len(with_all_pairs([6, 12, 202, 6, 7, 6, 5, 14, 4, 251, 22])) < 55 / 3
+
+
+@pytest.mark.parametrize("cards", CARDS)
+def test_in_turn_each_dimension_comes_once_and_in_order(cards: list[int]) -> None:
+    found = in_turn(cards)
+
+    assert [one for joint in found for one in joint.dimensions] == list(range(len(cards)))
+    for joint in found:
+        assert joint.size <= IN_TURN_MAX or len(joint.dimensions) == 1
+
+
+@pytest.mark.parametrize("cards", CARDS)
+@pytest.mark.parametrize("count", [0, 1, 500])
+def test_rows_have_the_sums_of_one_and_two_dimensions(cards: list[int], count: int) -> None:
+    chance = np.random.default_rng(7)
+    codes = np.stack([chance.integers(0, card, count, dtype=np.uint8) for card in cards])
+    events, exposure = chance.integers(0, 3, count).astype(float), chance.integers(1, 9, count).astype(float)
+    rows = Rows(Side(codes, events, exposure), cards, 1.0)
+    some = np.sort(np.array(random.Random(7).sample(range(count), count // 3), np.intp))
+
+    for chosen, tables in ((np.arange(count), rows.tables()), (some, rows.tables(some))):
+        assert len(tables) == len(cards) + math.comb(len(cards), 2)
+        for dimensions, found in tables.items():
+            for sums, weights in zip(found, (events, exposure), strict=True):
+                wanted = np.zeros([cards[one] for one in dimensions])
+                np.add.at(wanted, tuple(codes[one][chosen] for one in dimensions), weights[chosen])
+                assert np.array_equal(sums, wanted.ravel())
+    starts = in_one_line(cards)
+    in_line = [rows.by_value(line) for line in rows.lines(some)]
+    for place in range(len(cards)):
+        assert all(
+            np.array_equal(line[starts[place] : starts[place + 1]], sums)
+            for line, sums in zip(in_line, rows.tables(some)[(place,)], strict=True)
+        )
