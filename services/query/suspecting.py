@@ -24,7 +24,7 @@ from services.query.rim.threads import both, until_over
 from services.query.thresholds import with_threshold
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, FEW_OF, GOOD_MAX, Sampling, sampling
-from shared.statistics.suspects.search import NEAR_MAX, searched
+from shared.statistics.suspects.search import NEAR_MAX, Search
 from shared.statistics.suspects.suspect import POSSIBLE_MAX, Searched, confirmed, possible
 
 assert SUSPECTS_MAX + NEAR_MAX <= COHORTS_MAX
@@ -97,16 +97,16 @@ class Suspecting:
         self, question: SuspectsQuestion, samples: Sequence[Sample], *, is_confirmed: bool
     ) -> answers.Outcome:
         """What is found in samples and judged by all views."""
+        search = _Searching(question, samples)
         # DuckDB has nothing else to do while Python searches.
         found, of_all = await both(
-            until_over(_searched, question, question.limit, *samples),
-            both(*map(partial(_of_all, question), question.sides, samples)),
+            until_over(search.until, question.limit), both(*map(partial(_of_all, question), question.sides, samples))
         )
         outcome = await self._judged(question, samples, of_all, found, is_confirmed=is_confirmed)
         if not is_confirmed or len(outcome.places) >= question.limit or len(found.found) < question.limit:
             return outcome
         # What all views do not confirm takes no other's place.
-        found = await until_over(_searched, question, SUSPECTS_MAX, *samples)
+        found = await until_over(search.until, SUSPECTS_MAX)
         return await self._judged(question, samples, of_all, found, is_confirmed=is_confirmed)
 
     async def _judged(
@@ -254,9 +254,20 @@ def _numbers(table: pa.Table) -> tuple[Floats, Floats]:
     return events, exposure
 
 
-def _searched(question: SuspectsQuestion, limit: int, now: Sample, usual: Sample) -> Searched:
-    found = counts(question, now, usual)
-    return searched(beside_rest(found) if question.against == "rest" else found, limit=limit)
+class _Searching:
+    """The search of two samples, which begins and goes on on a thread."""
+
+    def __init__(self, question: SuspectsQuestion, samples: Sequence[Sample]) -> None:
+        self._question = question
+        self._samples = samples
+        self._search: Search | None = None
+
+    def until(self, limit: int) -> Searched:
+        """As `Search.until`."""
+        if self._search is None:
+            found = counts(self._question, *self._samples)
+            self._search = Search(beside_rest(found) if self._question.against == "rest" else found)
+        return self._search.until(limit)
 
 
 def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:

@@ -4,7 +4,6 @@ All cohorts of one and two dimensions are looked at. Those of three and four ext
 shows in them, however diluted.
 """
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,11 +15,13 @@ from shared.statistics.suspects.candidates import (
     ORDER_MAX,
     Candidate,
     Cohort,
+    Place,
     are_apart,
     best_of_each,
     first_of_same,
     that_matter,
 )
+from shared.statistics.suspects.cells import cells_of
 from shared.statistics.suspects.counts import OTHER, Counts, Floats
 from shared.statistics.suspects.estimates import apart_by_themselves
 from shared.statistics.suspects.likelihood import (
@@ -32,7 +33,7 @@ from shared.statistics.suspects.likelihood import (
     evidence,
 )
 from shared.statistics.suspects.mix import without_mix
-from shared.statistics.suspects.rows import Indices, Rows, in_one_line
+from shared.statistics.suspects.rows import Dimensions, Indices, Rows, in_one_line
 from shared.statistics.suspects.suspect import COUNTED, LINE, Basis, Searched, Suspect
 
 #: Of each extension by a dimension the values that are kept.
@@ -56,20 +57,12 @@ def suspects(counts: Counts, *, limit: int = 5) -> list[Suspect]:
 
 def searched(counts: Counts, *, limit: int = 5) -> Searched:
     """As `suspects`, and what is below the line but above `COUNTED` when those are left out."""
-    search = _Search(counts)
-    found: list[Suspect] = []
-    while len(found) < limit:
-        candidates = [one for one in search.candidates() if one.beyond > COUNTED]
-        above = [one for one in candidates if one.beyond > LINE]
-        if not above:
-            return Searched(found, [search.named(one) for one in first_of_same(candidates)[:NEAR_MAX]])
-        best = search.without_old(max(above, key=lambda one: one.score))
-        found.append(search.named(best))
-        search.take_cohort(best.cohort)
-    return Searched(found, [])
+    return Search(counts).until(limit)
 
 
-class _Search:
+class Search:
+    """A search of these counts, which can go on where it has ended."""
+
     def __init__(self, counts: Counts) -> None:
         mixed = counts if counts.is_beside_rest else without_mix(counts)
         self._counts = counts
@@ -83,14 +76,28 @@ class _Search:
         self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
         self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
         places = range(len(self._cards))
+        self._cells = cells_of(self._cards)
         self._tables = self._all_tables((None, None))
         #: Sums of cohorts by value, as they are until one of their rows is taken.
         self._known: dict[Cohort, Floats] = {}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
+        self._found: list[Suspect] = []
         self._plain = self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
 
-    def candidates(self) -> list[Candidate]:
+    def until(self, limit: int) -> Searched:
+        """Goes on until so many suspects are found, or there are no more."""
+        while len(self._found) < limit:
+            candidates = [one for one in self._candidates() if one.beyond > COUNTED]
+            above = [one for one in candidates if one.beyond > LINE]
+            if not above:
+                return Searched([*self._found], [self._named(one) for one in first_of_same(candidates)[:NEAR_MAX]])
+            best = self._without_old(max(above, key=lambda one: one.score))
+            self._found.append(self._named(best))
+            self._take_cohort(best.cohort)
+        return Searched(self._found[:limit], [])
+
+    def _candidates(self) -> list[Candidate]:
         """The best cohorts of each level."""
         if self._total.events < EVENTS_MIN:
             return []
@@ -106,7 +113,7 @@ class _Search:
             found += front
         return found
 
-    def without_old(self, best: Candidate) -> Candidate:
+    def _without_old(self, best: Candidate) -> Candidate:
         """The part of a cohort that was not there before, where the remainder is no suspect without it; else the cohort.
 
         Of a new player version nothing is known from before, so its device explains the change better, by likelihood alone.
@@ -129,7 +136,7 @@ class _Search:
                     return alone
         return best
 
-    def take_cohort(self, cohort: Cohort) -> None:
+    def _take_cohort(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
         rows = [side.of(cohort) for side in self._sides]
         taken = self._all_tables(rows)
@@ -139,7 +146,7 @@ class _Search:
         self._known = {other: sums for other, sums in self._known.items() if are_apart(cohort, other)}
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
 
-    def named(self, one: Candidate) -> Suspect:
+    def _named(self, one: Candidate) -> Suspect:
         """A candidate by its values."""
         event = self._counts.event
         rows = [side.of(one.cohort) for side in self._sides]
@@ -164,11 +171,10 @@ class _Search:
         )
         return now or 1.0, usual or 1.0
 
-    def _all_tables(self, rows: Sequence[Indices | None]) -> dict[tuple[int, ...], Quad]:
+    def _all_tables(self, rows: Sequence[Indices | None]) -> dict[Dimensions, Quad]:
         """By the values of one dimension and of every two."""
         now, usual = (side.tables(its) for side, its in zip(self._sides, rows, strict=True))
-        together = [dims for order in (1, 2) for dims in itertools.combinations(range(len(self._cards)), order)]
-        return {dims: Quad(*now[dims], *usual[dims]) for dims in together}
+        return {dims: Quad(*now[dims], *usual[dims]) for dims in self._cells.tables}
 
     def _by_value(self, cohorts: Sequence[Cohort]) -> Quad:
         """Of each cohort by the values of all dimensions, in one line."""
@@ -195,30 +201,25 @@ class _Search:
 
     def _of_tables(self) -> Iterator[Candidate]:
         """The best cohorts of one dimension and of two. All are judged together: each call costs more than its numbers."""
-        listed = list(self._tables)
-        quads, priors, codes = zip(*(self._with_events(dims) for dims in listed), strict=True)
-        quad = Quad(*(np.concatenate(parts) for parts in zip(*(one.parts for one in quads), strict=True)))
-        prior, code = np.concatenate(priors), np.concatenate(codes)
-        tables = np.repeat(np.arange(len(listed)), [of_table.size for of_table in codes])
+        cells, whole = self._cells, self._cells.quad(self._tables)
+        its = np.flatnonzero(cells.may_be & (whole.events >= EVENTS_MIN))
+        quad, table, first, second = whole[its], cells.table[its], cells.first[its], cells.second[its]
+        prior = np.maximum(self._rates_in_line[first], self._rates_in_line[second])
+        prior[first == second] = self._overall_rate()
         found = evidence(quad, self._total, prior, self._apart)
-        for number in best_of_each(found, tables, _KEPT_OF_PAIR):
-            dims = listed[tables[number]]
-            places = np.unravel_index(code[number], [self._cards[place] for place in dims])
-            cohort = tuple(zip(dims, map(int, places), strict=True))
+        best = best_of_each(found, table, _KEPT_OF_PAIR)
+        costs = np.array(self._costs)[self._dimension]
+        cost = costs[first[best]] + np.where(first[best] != second[best], costs[second[best]], 0.0)
+        is_pair = first[best] != second[best]
+        scores = np.where(is_pair, found.gain[best] - cost, -np.inf)
+        for number in best[that_matter(scores, found.beyond[best] - cost)]:
+            cohort = tuple(map(self._place, dict.fromkeys((int(first[number]), int(second[number])))))
             yield self._candidate(cohort, quad, found, number, float(prior[number]))
 
-    def _with_events(self, dims: tuple[int, ...]) -> tuple[Quad, Floats, Indices]:
-        """Of the cohorts of a table that may be suspects: counts, the usual rate that each is thought to have, and the codes."""
-        table = self._tables[dims]
-        codes = np.flatnonzero(table.events >= EVENTS_MIN)
-        places = np.unravel_index(codes, [self._cards[place] for place in dims])
-        is_value = np.all([place != OTHER for place in places], axis=0)
-        codes, places = codes[is_value], tuple(place[is_value] for place in places)
-        if len(dims) == 1:
-            prior = np.full(codes.size, self._overall_rate())
-        else:
-            prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
-        return table[codes], prior, codes
+    def _place(self, value: int) -> Place:
+        """The dimension and the code of a value in the line of all values."""
+        dimension = int(self._dimension[value])
+        return dimension, value - int(self._starts[dimension])
 
     def _all_extended(self, front: Sequence[Candidate], seen: set[Cohort]) -> Iterator[Candidate]:
         """Each cohort with a further condition, judged together."""
@@ -239,9 +240,7 @@ class _Search:
             np.array([one.cost for one in front])[numbers[best]] + np.array(self._costs)[self._dimension[places[best]]]
         )
         for number in best[that_matter(found.gain[best] - cost, found.beyond[best] - cost)]:
-            place = self._dimension[places[number]]
-            added = (int(place), int(places[number] - self._starts[place]))
-            cohort = tuple(sorted((*front[numbers[number]].cohort, added)))
+            cohort = tuple(sorted((*front[numbers[number]].cohort, self._place(int(places[number])))))
             if cohort not in seen:
                 seen.add(cohort)
                 yield self._candidate(cohort, quad, found, number, float(prior[number]))

@@ -13,7 +13,7 @@ from msgspec import structs, to_builtins
 from deploy.local.postgres import Postgres as Server
 from services.query.core.sql.lots import lots
 from services.query.core.suspects.question import SUSPECTS_MAX
-from services.query.suspecting import Suspecting, _searched
+from services.query.suspecting import Suspecting, _Searching
 from shared.schemas.view import View
 from shared.statistics.suspects.sampling import FEW_OF
 from shared.statistics.suspects.suspect import LINE, NEAR, POSSIBLE_MAX
@@ -83,7 +83,7 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
                 await suspecting._sample(asked().measured, side, read)
                 for side, read in zip((asked().now, asked().usual), reading, strict=True)
             ]
-            of_sample = _searched(replace(asked(), against="usual"), SUSPECTS_MAX, *samples).found
+            of_sample = _Searching(replace(asked(), against="usual"), samples).until(SUSPECTS_MAX).found
             counted = []
             figures_of = suspecting._figures
 
@@ -94,7 +94,9 @@ async def test_what_only_a_sample_shows_is_no_suspect_and_takes_no_others_place(
             monkeypatch.setattr(suspecting, "_figures", counting)
             found = await suspecting.suspects(asked(limit="1"))
 
-    assert len(counted) == 2, "all views of now and of usually once, though what the sample named is denied"
+    assert len(counted) == 4, (
+        "all views of now and of usually: of what was wanted, and of what is searched in place of what they deny"
+    )
     assert dict(of_sample[0].values) == {"cdn": "own"}
     assert found.read.sampled < found.read.views
     expected = {name: str(value) for name, value in INCIDENT.items()}
