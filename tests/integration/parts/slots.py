@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[3]
 PROCESSOR = ("services.processor",)
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str | Callable[[], str], seconds: float = 120.0) -> None:
     """Waits for a condition; fails with `what` when it does not come true in time: generous, for a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what if isinstance(what, str) else what()}"
         time.sleep(0.05)
 
 
