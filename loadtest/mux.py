@@ -173,6 +173,7 @@ def _counters(seen: Tally, started_ms: int) -> dict[str, Any]:
         "view_start": started_ms,
         "view_watch_time": watch_ms,
         "player_view_count": 1,
+        "video_playback_range": orjson.dumps([f"{begin}:{end}" for begin, end in seen.played_ms]).decode(),
         "video_source_bitrate": seen.bitrate_bps,
         "video_source_height": _HEIGHTS[seen.bitrate_bps],
         "video_source_width": _HEIGHTS[seen.bitrate_bps] * 16 // 9,

@@ -49,6 +49,9 @@ class Tally:
     #: The last thing reported, warning or error, and the last fatal error.
     reported: Moment | None = None
     fatal: Moment | None = None
+    #: From where to where it has played, in order; a seek begins another one.
+    played_ms: list[list[int]] = field(default_factory=list)
+    _plays_on: bool = False
     _started_ms: int = 0
     _seeking_since_ms: int = 0
 
@@ -59,8 +62,12 @@ class Tally:
 
     def _pass(self, ms: int) -> None:
         self.in_state_ms[self.state] += ms
-        if self.state == "playing":
+        if self.state == "playing" and ms:
+            if not self._plays_on:
+                self.played_ms.append([self.playhead_ms, self.playhead_ms])
+            self._plays_on = True
             self.playhead_ms += ms
+            self.played_ms[-1][1] = self.playhead_ms
             self.max_playhead_ms = max(self.max_playhead_ms, self.playhead_ms)
             self.bitrate_integral += self.bitrate_bps * ms
 
@@ -81,6 +88,7 @@ class Tally:
                 self.seek_done_ms += took_ms
                 self.max_seek_ms = max(self.max_seek_ms, took_ms)
                 self.playhead_ms = moment.playhead_ms
+                self._plays_on = False
                 self.max_playhead_ms = max(self.max_playhead_ms, moment.playhead_ms)
             case "rendition":
                 self.rendition_up += moment.bitrate_bps > self.bitrate_bps

@@ -64,6 +64,7 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "seek_ms": seen.seek_done_ms if player.source == "mux" else seen.in_state_ms["seeking"],
         # hls.js and dash.js do not report the playhead.
         "max_playhead_ms": tally(story, max(b.at_ms for b in delivered)).max_playhead_ms if names_all else 0,
+        "playback_ranges": seen.played_ms if player.source == "mux" else [],
         "bitrate_integral": seen.bitrate_integral,
         "bitrate_time_ms": seen.in_state_ms["playing"],
         "rendition_up": seen.rendition_up,

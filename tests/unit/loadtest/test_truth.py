@@ -43,6 +43,8 @@ def test_a_view_watched_to_its_end_holds_every_measure() -> None:
         seek_ms=200,
         # 60 s is where the seek went, and 14 s were played from there
         max_playhead_ms=74_000,
+        # A stall and a pause begin no other range: the seek does.
+        playback_ranges=[[0, 6_000], [60_000, 74_000]],
         # 5 s at 0.9 Mbps, 15 s at 1.8 Mbps
         bitrate_integral=5_000 * 900_000 + 15_000 * 1_800_000,
         bitrate_time_ms=20_000,
