@@ -41,9 +41,10 @@ test: setup-test ## everything, as continuous integration runs it
 	@$(MAKE) --no-print-directory --jobs 2 check archives
 	$(PYTHON) -m tests.whole
 
-# What the suite's JVMs start from: made while types are checked.
+# What the suite's JVMs and its workers start from: made while types are checked. What cannot be collected the run itself reports.
 archives:
 	@$(PYTHON) -m tests.class_archives
+	@$(PYTHON) -m pytest --collect-only --quiet >/dev/null || true
 
 oracle: setup ## rows of generated sessions of every client beside those of a second implementation of docs/view.md [SESSIONS=n] [SEED=n]
 	@$(PYTHON) -m tests.oracle $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(SEED),--seed $(SEED))
