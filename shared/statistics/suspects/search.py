@@ -201,9 +201,8 @@ class Search:
 
     def _of_tables(self) -> Iterator[Candidate]:
         """The best cohorts of one dimension and of two. All are judged together: each call costs more than its numbers."""
-        cells, whole = self._cells, self._cells.quad(self._tables)
-        its = np.flatnonzero(cells.may_be & (whole.events >= EVENTS_MIN))
-        quad, table, first, second = whole[its], cells.table[its], cells.first[its], cells.second[its]
+        its, table, quad = self._cells.with_events(self._tables, EVENTS_MIN)
+        first, second = self._cells.first[its], self._cells.second[its]
         prior = np.maximum(self._rates_in_line[first], self._rates_in_line[second])
         prior[first == second] = self._overall_rate()
         found = evidence(quad, self._total, prior, self._apart)

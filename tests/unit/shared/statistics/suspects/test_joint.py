@@ -7,8 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from shared.statistics.suspects.counts import Side
+from shared.statistics.suspects.cells import cells_of
+from shared.statistics.suspects.counts import OTHER, Side
 from shared.statistics.suspects.joint import IN_TURN_MAX, PAIRS_MAX, in_turn, with_all_pairs
+from shared.statistics.suspects.likelihood import Quad
 from shared.statistics.suspects.rows import Rows, in_one_line
 
 CARDS = [[4], [3, 5], [6, 12, 202, 6, 7, 6, 5, 14, 4, 251, 22], [251] * 12, [2] * 12, [251, 1, 251, 2]]
@@ -64,3 +66,30 @@ def test_rows_have_the_sums_of_one_and_two_dimensions(cards: list[int], count: i
             np.array_equal(line[starts[place] : starts[place + 1]], sums)
             for line, sums in zip(in_line, rows.tables(some)[(place,)], strict=True)
         )
+
+
+def test_sums_with_events_are_found_by_their_values_and_none_of_others() -> None:
+    cards = [3, 4, 2]
+    cells, starts = cells_of(cards), in_one_line(cards)
+    shapes = {dims: [cards[one] for one in dims] for dims in cells.tables}
+    tables = {
+        dims: Quad(*(np.arange(math.prod(shape), dtype=float) * factor for factor in (1, 10, 100, 1_000)))
+        for dims, shape in shapes.items()
+    }
+
+    places, numbers, quad = cells.with_events(tables, 3.0)
+
+    found = [
+        (cells.tables[number], int(cells.first[place]), int(cells.second[place]), float(events))
+        for place, number, events in zip(places, numbers, quad.events, strict=True)
+    ]
+    wanted = []
+    for dims, shape in shapes.items():
+        for at, codes in enumerate(itertools.product(*map(range, shape))):
+            if at >= 3 and OTHER not in codes:
+                values = [int(starts[dim]) + code for dim, code in zip(dims, codes, strict=True)]
+                wanted.append((dims, values[0], values[-1], float(at)))
+    assert found == wanted
+    assert all(
+        np.array_equal(part, quad.events * factor) for part, factor in zip(quad.parts, (1, 10, 100, 1_000), strict=True)
+    )
