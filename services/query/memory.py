@@ -57,19 +57,6 @@ class Loaded:
         """As `Codes`."""
         return len(self.values[field])
 
-    def marked(self, asked: Asking, cohorts: Sequence[Filter]) -> tuple[Statement, dict[str, pa.Table]]:
-        """The same where column `coded.MASK` of a view has a bit a cohort. It reads no dimension.
-
-        Where few views are in a cohort it reads only these.
-        """
-        found = masks(self.rows, cohorts, self)
-        places = in_some(found)
-        question = replace(self.question, by=())
-        rows = self.rows.select(coded.columns_of(question)).append_column(coded.MASK, found)
-        if places.size <= _FEW * rows.num_rows:
-            rows = _only(rows, places)
-        return replace(self, question=question, rows=rows).laid_out(asked, coded.MASK)
-
     def numbered(self, asked: Asking) -> tuple[Statement, dict[str, pa.Table]]:
         """A statement that says which rows it finds, by `coded.PLACE`, and its tables."""
         places = pa.array(np.arange(self.rows.num_rows, dtype=np.uint32))
@@ -94,6 +81,19 @@ class Loaded:
             sql=f"WITH views AS NOT MATERIALIZED ({relation.sql}) SELECT * FROM ({of_views.sql}) AS answer",  # noqa: S608
             parameters=(*relation.parameters, *of_views.parameters),
         ), {**self.beside, **values, coded.TABLE: self.rows}
+
+    def marked(self, asked: Asking, cohorts: Sequence[Filter]) -> tuple[Statement, dict[str, pa.Table]]:
+        """A statement over the views of some cohort, and its tables. Column `coded.MASK` has a bit a cohort.
+
+        It reads no dimensions but those of the filter. Where many views are in a cohort, it reads all, and masks of 0 too.
+        """
+        found = masks(self.rows, cohorts, self)
+        places = in_some(found)
+        question = replace(self.question, by=())
+        rows = self.rows.select(coded.columns_of(question)).append_column(coded.MASK, found)
+        if places.size <= _FEW * rows.num_rows:
+            rows = _only(rows, places)
+        return replace(self, question=question, rows=rows).laid_out(asked, coded.MASK)
 
     def with_texts(self, found: pa.Table, texts_of: Mapping[str, str]) -> pa.Table:
         """Rows of a statement, numbers in these columns as the texts of a field again."""
@@ -186,6 +186,8 @@ def _only(rows: pa.Table, places: NDArray[Any]) -> pa.Table:
     """The rows at these places, which are in order."""
     # Of a table Arrow would copy every column into one piece first.
     batches = rows.to_batches()
+    if not batches:
+        return rows
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
     within = np.split(places, np.searchsorted(places, starts[1:-1]))
     found = [batch.take(pa.array(its - start)) for batch, its, start in zip(batches, within, starts[:-1], strict=True)]

@@ -103,7 +103,8 @@ class Suspecting:
             until_over(search.until, question.limit), both(*map(partial(_of_all, question), question.sides, samples))
         )
         outcome = await self._judged(question, samples, of_all, found, is_confirmed=is_confirmed)
-        if not is_confirmed or len(outcome.places) >= question.limit or len(found.found) < question.limit:
+        has_all = len(outcome.places) >= question.limit or not question.limit <= len(found.found) < SUSPECTS_MAX
+        if has_all or not is_confirmed:
             return outcome
         # What all views do not confirm takes no other's place.
         found = await until_over(search.until, SUSPECTS_MAX)
@@ -206,7 +207,7 @@ class Suspecting:
 
 
 async def _of_all(question: SuspectsQuestion, side: Question, sample: Sample) -> Figures | None:
-    """The figures of all views in memory; None: those by cohorts say them too."""
+    """The figures of all views; None where views are not in memory: `statements.figures` says all then."""
     if not isinstance(sample.whole, Views) or not sample.whole.are_in_memory:
         return None
     asked = partial(statements.figures_of_all, question.measured.alone(side), question.measured)

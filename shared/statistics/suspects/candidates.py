@@ -36,10 +36,9 @@ class Candidate:
 
 def first_of_same(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The best description of each set of rows, the best first."""
-    first: dict[tuple[str, ...], Candidate] = {}
+    first: dict[tuple[float, ...], Candidate] = {}
     for one in sorted(candidates, key=lambda one: -one.score):
-        # Sums of the same rows by other dimensions are rounded elsewhere.
-        first.setdefault(tuple(f"{part:.9g}" for part in one.quad), one)
+        first.setdefault(one.quad, one)
     return list(first.values())
 
 

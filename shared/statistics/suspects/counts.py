@@ -108,8 +108,8 @@ def numbered(
     event: float = 1.0,
 ) -> Counts:
     """Counts of rows whose values are numbers already: places in `values`. Keeps the values with the most events now."""
-    if len(dimensions) > DIMENSIONS_MAX:
-        raise ValueError(f"at most {DIMENSIONS_MAX} dimensions")
+    if not 0 < len(dimensions) <= DIMENSIONS_MAX:
+        raise ValueError(f"between one and {DIMENSIONS_MAX} dimensions")
     kept: list[tuple[Value, ...]] = []
     codes: tuple[list[Codes], list[Codes]] = ([], [])
     for place, known in enumerate(values):

@@ -18,9 +18,9 @@ from shared.statistics.suspects.counts import VALUES_MAX, Codes, Floats
 #: The place of a row among the sums of some dimensions: 16 bits, or what numpy makes of them.
 Places = NDArray[np.uint16] | NDArray[np.intp]
 _SUMS_MAX: Final = 1 << 16
-#: With more sums, what a row less costs is lost by adding them up. Of two dimensions there may be more.
+#: With more sums, adding them up costs more than counting rows less often saves. Of two dimensions there may be more.
 PAIRS_MAX: Final = 1 << 14
-#: Of sums of a cohort, which mostly has few rows.
+#: The same for dimensions in turn, by which cohorts of few rows are summed too.
 IN_TURN_MAX: Final = 1 << 12
 
 assert (VALUES_MAX + 1) ** 2 <= _SUMS_MAX

@@ -1,21 +1,20 @@
 """Rows of one range, prepared for the search: sums by value, and by value within a cohort. Pure."""
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.statistics.suspects.counts import DIMENSIONS_MAX, VALUES_MAX, Codes, Floats, Side
+from shared.statistics.suspects.counts import DIMENSIONS_MAX, VALUES_MAX, Floats, Side
 from shared.statistics.suspects.joint import IN_TURN_MAX, in_turn, with_all_pairs
 
 Indices = NDArray[np.intp]
 
 #: One or two dimensions.
 Dimensions = tuple[int, ...]
-#: Events and exposure.
-Sums = tuple[Floats, Floats]
 
 assert np.iinfo(np.uint16).max >= DIMENSIONS_MAX * max(IN_TURN_MAX, VALUES_MAX + 1)
 
@@ -33,12 +32,8 @@ class Rows:
 
     def __init__(self, side: Side, cards: Sequence[int], event: float) -> None:
         self._codes = side.codes
-        self._cards = cards
-        self._events = side.events / event
-        self._exposure = side.exposure
-        # Most views have no event.
-        bad = np.flatnonzero(self._events)
-        self._of_bad = (side.codes[:, bad], self._events[bad])
+        self._events = _exact(side.events / event)
+        self._exposure = _exact(side.exposure)
         self._is_free = np.ones(side.exposure.size, bool)
         self._pairs = with_all_pairs(cards)
         self._in_turn = in_turn(cards)
@@ -57,16 +52,24 @@ class Rows:
         found: Floats = self._exposure[rows]
         return found
 
-    def tables(self, rows: Indices | None = None) -> dict[Dimensions, Sums]:
+    def tables(self, rows: Indices | None = None) -> Iterator[tuple[Dimensions, Floats, Floats]]:
         """Events and exposure by the values of each dimension, and of every two, of all rows or of these."""
-        if rows is None:
-            found = [dict(self._by_pairs(*given)) for given in (self._of_bad, (self._codes, self._exposure))]
-        else:
-            codes = np.take(self._codes, rows, axis=1)
-            found = [dict(self._by_pairs(codes, weights[rows])) for weights in (self._events, self._exposure)]
-        return {dimensions: (events, found[1][dimensions]) for dimensions, events in found[0].items()}
+        codes, events, exposure = self._codes, self._events, self._exposure
+        if rows is not None:
+            codes, events, exposure = np.take(codes, rows, axis=1), events[rows], exposure[rows]
+        # Most views have no event.
+        bad = np.flatnonzero(events)
+        found: set[Dimensions] = set()
+        for joint in self._pairs:
+            places = joint.places(codes)
+            sums = joint.summed(places[bad], events[bad]), joint.summed(places, exposure)
+            for order in (1, 2):
+                for dimensions in itertools.combinations(joint.dimensions, order):
+                    if dimensions not in found:
+                        found.add(dimensions)
+                        yield dimensions, joint.added_up(sums[0], dimensions), joint.added_up(sums[1], dimensions)
 
-    def lines(self, rows: Indices) -> Sums:
+    def lines(self, rows: Indices) -> tuple[Floats, Floats]:
         """The same of these rows by dimensions in turn, in one line: `by_value` adds them up.
 
         Several dimensions at once: most cohorts have few rows, so calls cost more than numbers do.
@@ -101,16 +104,20 @@ class Rows:
         """These rows are a suspect's from now on."""
         self._is_free[rows] = False
 
-    def _by_pairs(self, codes: Codes, weights: Floats) -> Iterator[tuple[Dimensions, Floats]]:
-        found: set[Dimensions] = set()
-        for joint in self._pairs:
-            sums = joint.summed(joint.places(codes), weights)
-            for order in (1, 2):
-                for dimensions in itertools.combinations(joint.dimensions, order):
-                    if dimensions not in found:
-                        found.add(dimensions)
-                        yield dimensions, joint.added_up(sums, dimensions)
-
     def _summed_in_line(self, lines: NDArray[np.uint16], weights: Floats) -> Floats:
         summed = np.bincount(lines.ravel(), np.repeat(weights, len(self._in_turn)), self._starts[-1])
         return summed.astype(np.float64, copy=False)
+
+
+def _exact(weights: Floats) -> Floats:
+    """The weights as multiples of one power of two, by which none changes by more than 2^-51 of their sum.
+
+    Sums of such numbers are not rounded: they are the same in any order, and by any dimensions. Two descriptions of the same rows
+    are told apart by their costs alone.
+    """
+    total = float(weights.sum())
+    if total <= 0:
+        return weights
+    step = 2.0 ** (51 - math.ceil(math.log2(total)))
+    exact: Floats = np.round(weights * step) / step
+    return exact

@@ -77,7 +77,7 @@ class Search:
         self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
         places = range(len(self._cards))
         self._cells = cells_of(self._cards)
-        self._tables = self._all_tables((None, None))
+        self._tables = self._all_tables()
         #: Sums of cohorts by value, as they are until one of their rows is taken.
         self._known: dict[Cohort, Floats] = {}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
@@ -139,9 +139,11 @@ class Search:
     def _take_cohort(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
         rows = [side.of(cohort) for side in self._sides]
-        taken = self._all_tables(rows)
-        self._tables = {dims: table - taken[dims] for dims, table in self._tables.items()}
-        for side, its in zip(self._sides, rows, strict=True):
+        for place, (side, its) in enumerate(zip(self._sides, rows, strict=True)):
+            for dims, *sums in side.tables(its):
+                # In place: tables of many values are large.
+                for part, taken in zip(self._tables[dims].parts[2 * place :], sums, strict=False):
+                    np.subtract(part, taken, out=part)
             side.take_rows(its)
         self._known = {other: sums for other, sums in self._known.items() if are_apart(cohort, other)}
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
@@ -171,9 +173,9 @@ class Search:
         )
         return now or 1.0, usual or 1.0
 
-    def _all_tables(self, rows: Sequence[Indices | None]) -> dict[Dimensions, Quad]:
+    def _all_tables(self) -> dict[Dimensions, Quad]:
         """By the values of one dimension and of every two."""
-        now, usual = (side.tables(its) for side, its in zip(self._sides, rows, strict=True))
+        now, usual = ({dims: sums for dims, *sums in side.tables()} for side in self._sides)
         return {dims: Quad(*now[dims], *usual[dims]) for dims in self._cells.tables}
 
     def _by_value(self, cohorts: Sequence[Cohort]) -> Quad:
@@ -184,7 +186,8 @@ class Search:
             for side in self._sides:
                 lines = np.stack([np.stack(side.lines(side.of(cohort))) for cohort in missing], axis=1)
                 sums += list(side.by_value(lines))
-            self._known |= zip(missing, np.stack(sums, axis=1), strict=True)
+            # Each by itself: one that stays would keep the others.
+            self._known |= {cohort: its.copy() for cohort, its in zip(missing, np.stack(sums, axis=1), strict=True)}
         return Quad(*np.stack([self._known[cohort] for cohort in cohorts], axis=1))
 
     def _usual_rates(self) -> list[Floats]:

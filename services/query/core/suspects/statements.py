@@ -168,13 +168,13 @@ def _measured(question: Question, measured: Measured, codes: Codes | None) -> tu
 
 
 def beside_others(marked: Sequence[Mapping[str, Any]], of_all: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of `figures`, of those of marked views and of all."""
+    """The rows of `figures`: those of marked views, and what they leave of all views."""
     others = {name: (of_all[name] or 0) - sum(row[name] or 0 for row in marked) for name in FIGURES[1:]}
     return [{MASK: 0, **others}, *map(dict, marked)]
 
 
 def figures_of_rows(question: Question, marked: Sequence[Filter]) -> Statement:
-    """The same over relation `found`: the values of all dimensions, events, exposure and base of each view."""
+    """As `figures`, over relation `found`: the values of all dimensions, events, exposure and base of each view."""
     columns = {one.name: _column(number) for number, one in enumerate(question.by)}
     # A filter names stored texts by their column.
     stored = "".join(f", {columns[one.name]} AS {one.column}" for one in question.by if one.column)

@@ -1,14 +1,24 @@
 """Suspects over made traffic: the cohort that was made worse is named, as shortly as it can be, and nothing else is."""
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shared.statistics.suspects.counts import VALUES_MAX, Cell, Counts, Floats, beside_rest, clump, coded, of_cells
-from shared.statistics.suspects.search import NEAR_MAX, searched, suspects
+from shared.statistics.suspects.counts import (
+    VALUES_MAX,
+    Cell,
+    Counts,
+    Floats,
+    Side,
+    beside_rest,
+    clump,
+    coded,
+    of_cells,
+)
+from shared.statistics.suspects.search import NEAR_MAX, Search, searched, suspects
 from shared.statistics.suspects.suspect import COUNTED, LINE, Suspect
 
 Columns = dict[str, list[str | None]]
@@ -311,3 +321,40 @@ def test_a_search_ends_when_it_has_as_many_as_are_wanted() -> None:
     assert all(found.surprise > LINE for found in both.found)
     assert all(COUNTED < near.surprise <= LINE for near in both.near)
     assert len(both.near) <= NEAR_MAX
+
+
+def test_a_search_that_goes_on_finds_what_a_longer_one_does() -> None:
+    def worse(columns: Columns, number: int) -> bool:
+        return any(is_of(**{name: value})(columns, number) for name, value in (("cdn", "own"), ("asn", "3215")))
+
+    counts = counted(traffic(6, 30_000, 0.02, 6, worse), USUAL)
+    search = Search(counts)
+
+    for limit in (1, 2, 5, 5, 1):
+        assert search.until(limit) == searched(counts, limit=limit)
+
+
+def test_descriptions_of_the_same_rows_are_told_apart_by_their_costs_in_any_order_of_rows() -> None:
+    """Sums of times are no whole numbers: rounded, those by one dimension would differ from those by another."""
+    chance = np.random.default_rng(7)
+
+    def side(factor: float) -> Range:
+        made = traffic(int(chance.integers(1_000)), 20_000, 0.05, factor, is_of(device="tv"))
+        made.columns["os"] = [f"os of {device}" for device in made.columns["device"]]
+        made.columns["form"] = [f"form of {device}" for device in made.columns["device"]]
+        return replace(made, events=made.events * chance.gamma(1, 50, made.events.size))
+
+    sides = [side(2.0), side(1.0)]
+    weights = [(one.events, chance.gamma(1, 300, one.events.size)) for one in sides]
+    counts = coded(sides[0].columns, sides[1].columns, *weights, event=clump(weights[0][0]))
+    found = searched(counts)
+    assert named(found.found)[0] == {"device": "tv"}
+    assert not {"os", "form"} & {name for one in (*found.found, *found.near) for name, _ in one.values}
+
+    def shuffled(one: Side) -> Side:
+        order = chance.permutation(one.events.size)
+        return Side(one.codes[:, order], one.events[order], one.exposure[order])
+
+    for _ in range(5):
+        again = searched(replace(counts, now=shuffled(counts.now), usual=shuffled(counts.usual)))
+        assert (named(again.found), named(again.near)) == (named(found.found), named(found.near))
