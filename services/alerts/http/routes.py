@@ -116,9 +116,11 @@ class AlertRoutes:
 
     async def receivers(self, request: web.Request) -> web.Response:
         """The receivers of the organisation."""
+        principal = principal_of(request)
+        _check_whole(principal)
         wanted = page_of(request, asked_of(request, bodies.AskedPage))
         found = await self._alerting.receivers(
-            principal_of(request).organisation_id, after=receiver_place_of(wanted), rows_max=wanted.rows_max
+            principal.organisation_id, after=receiver_place_of(wanted), rows_max=wanted.rows_max
         )
         page, after = wanted.cut(found, lambda one: f"{one.id} {one.name}")
         return json_answer(bodies.ReceiverList(receivers=[receiver_of(one) for one in page], next=after))
@@ -199,7 +201,8 @@ class AlertRoutes:
                 incident=incident_of(found),
                 changes=msgspec.convert(changes, list[AlertEvent]),
                 comments=[comment_of(one) for one in comments],
-                deliveries=[delivery_of(one) for one in sent],
+                # They name receivers, which are of all customers.
+                deliveries=[delivery_of(one) for one in sent if principal.scope.is_whole],
             )
         )
 

@@ -86,7 +86,8 @@ export function ruleMetricOf(metric) {
 /** Incidents as they are listed: those that are open first, however long ago they began; then the newest others. @param {any[]} open @param {any[]} newest */
 export function openFirst(open, newest) {
   const ids = new Set(open.map((one) => one.id));
-  return [...open, ...newest.filter((one) => !ids.has(one.id))];
+  const others = newest.filter((one) => !ids.has(one.id));
+  return [...open, ...others.filter((one) => !one.closed_ms), ...others.filter((one) => one.closed_ms)];
 }
 
 /** The metric of views nearest to that of a rule: what Explore draws of an incident. @type {Record<string, string>} */
@@ -108,6 +109,7 @@ const OF_VIEWS = {
 /** @param {string} metric - Of a rule. */
 export const viewMetricOf = (metric) => OF_VIEWS[metric] ?? "";
 
+const DAY_MINUTES = 1_440;
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /** Days of quiet hours as the form names them. */
@@ -169,7 +171,8 @@ function quietOf(form) {
   const spans = from.flatMap((text, at) => {
     if (!text || !to[at]) return [];
     const days = form.getAll(`quiet_days_${at}`).map(Number);
-    return [{ from_minute: minutesOf(text), to_minute: minutesOf(to[at]), days }];
+    // Midnight ends a day.
+    return [{ from_minute: minutesOf(text), to_minute: minutesOf(to[at]) || DAY_MINUTES, days }];
   });
   return { time_zone: String(form.get("time_zone") || "UTC"), spans };
 }

@@ -79,14 +79,16 @@ const SILENT_MS = 60_000;
  * The state of things as a sentence, and whether it is as it should be.
  * @param {any} data - As /v1/arrivals has it.
  * @param {number} now_ms - By the server's clock.
+ * @param {string} [under] - The write key that is looked at alone; what is rejected is of all keys.
  */
-export function verdictOf(data, now_ms) {
+export function verdictOf(data, now_ms, under = "") {
   const [last] = data.beacons;
+  if (!last && under) return { level: "waiting", text: `No beacon under ${under} in the last 10 minutes.${data.keys.length ? " Other keys have some." : ""}` };
   if (!last && data.rejected_n) return { level: "broken", text: "Input comes in, and all of it is rejected: see below why." };
   if (!last) return { level: "waiting", text: "No beacon in the last 10 minutes. Play a video in your player: the first beacon shows here as it comes." };
   const age_ms = now_ms - last.appended_ms;
   const isSilent = age_ms > SILENT_MS;
-  const wrong = data.rejected_n ? ` ${data.rejected_n} of its inputs were rejected.` : "";
+  const wrong = data.rejected_n ? ` ${data.rejected_n} ${under ? "inputs of all keys" : "of its inputs"} were rejected.` : "";
   const arrive = isSilent ? "Beacons came, but none arrives now." : "Beacons arrive.";
   return { level: isSilent || data.rejected_n ? "old" : "good", text: `${arrive} The last one, ${last.event} by ${last.source}, came ${ageText(age_ms)} ago.${wrong}` };
 }

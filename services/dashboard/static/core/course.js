@@ -4,7 +4,7 @@
 import { hitOf, metricOf } from "./alerts.js";
 import { pastOf } from "./place/filters.js";
 import { MINUTE_MS } from "./place/ranges.js";
-import { ageText, countText } from "./words/format.js";
+import { ageText, countText, durationText } from "./words/format.js";
 
 /** When the views are to be looked at: from some minutes before an incident to some after it. @param {any} incident @param {number} now_ms */
 export function aroundOf(incident, now_ms) {
@@ -33,8 +33,27 @@ const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
 /** Whether a field is the state of a moment; all others count what happened, and rules take them by the minute. @param {string} field */
 const isGauge = (field) => field.endsWith("_now");
 
-/** The n of what was found in a slice: viewers are counted at each step, so it is their mean. @param {string} metric @param {{of: number, seconds: number}} found */
-export const baseOf = (metric, { of, seconds }) => (isGauge(FIELDS[metric][1] ?? "") ? Math.round((of * STEP_MS) / (1_000 * seconds)) : of);
+/** Whether a field is a time: what is divided by one has no n. @param {string | null} field */
+const isTime = (field) => field !== null && field.endsWith("_ms");
+
+/** So many of a field in some seconds: viewers are counted at each step, so it is their mean. @param {string} field @param {number} count @param {number} seconds */
+const counted = (field, count, seconds) => (isGauge(field) ? Math.round((count * STEP_MS) / (1_000 * seconds)) : count);
+
+/** The n of what was found in a slice; null where it is of time. @param {string} metric @param {{of: number, seconds: number}} found @returns {number | null} */
+export function baseOf(metric, { of, seconds }) {
+  const [, base] = FIELDS[metric];
+  return isTime(base) ? null : counted(base ?? "", of, seconds);
+}
+
+/** What was counted of what, and in which time. @param {string} metric @param {{hits: number, of: number, seconds: number}} found */
+export function countedText(metric, { hits, of, seconds }) {
+  const [top, base] = FIELDS[metric];
+  if (base === null) return `${countText(counted(top, hits, seconds))} in ${seconds} s`;
+  if (isTime(base)) return `${durationText(hits)} of ${durationText(of)} in ${seconds} s`;
+  const all = countText(counted(base, of, seconds));
+  // A sum of times or of bitrates says nothing to anybody.
+  return isTime(top) || top.startsWith("bitrate") ? `${all} in ${seconds} s` : `${countText(counted(top, hits, seconds))} of ${all} in ${seconds} s`;
+}
 
 /**
  * Among how many the usual figure of what was found was counted; empty of a limit, and in incidents of earlier versions. A viewer
@@ -99,7 +118,7 @@ export function historyLines(picture, metric, value) {
     if (of === null) return isGauge(hits) ? top : (top * MINUTE_MS) / picture.step_ms;
     return found[of]?.[at] ? top / found[of][at] : null;
   });
-  const counts = of === null ? null : times.map((_, at) => found[of]?.[at] ?? 0);
+  const counts = of === null || isTime(of) ? null : times.map((_, at) => found[of]?.[at] ?? 0);
   return { times, values, counts, beside };
 }
 

@@ -29,5 +29,7 @@ export function moreRows(groups, rows) {
  * @param {{name: string, kind: string}} metric
  */
 export function tableOf({ sort = "", order = "", views_min = "" }, metric) {
-  return { order_by: sort || (metric.kind === "sum" ? metric.name : "views"), order, views_min };
+  // Only these two columns sort: a table that was sorted by a metric is sorted by another one once that is chosen.
+  const isByViews = sort === "views" || (sort === "" && metric.kind !== "sum");
+  return { order_by: isByViews ? "views" : metric.name, order, views_min };
 }

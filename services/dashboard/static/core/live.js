@@ -85,13 +85,19 @@ export const TILES = [
   },
 ];
 
+/** Metrics that only the end of a view decides. */
+const OF_ENDED = new Set(["exit_before_start_fraction", "exits_before_start"]);
+
 /**
  * The place of the views behind a live figure: those of this moment are open still; what was counted is among those of the last hour.
  * @param {{isCount: boolean, metric?: string}} figure
  * @param {{customer: string, filters: string[]}} within - What the figure is of.
  */
 export function viewsOfLive({ isCount, metric = "" }, within) {
-  const found = isCount ? viewsBehind(metric, within) : { screen: "views", ...within, more: { open: "1" } };
+  if (!isCount) return { screen: "views", ...within, more: { open: "1" }, range: "1h", from: "", to: "" };
+  const found = viewsBehind(metric, within);
+  // Counted as it happens: the view may be open still.
+  if (!OF_ENDED.has(metric)) found.more = { ...found.more, open: "1" };
   return { ...found, range: "1h", from: "", to: "" };
 }
 

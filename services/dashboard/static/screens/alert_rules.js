@@ -17,12 +17,14 @@ const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 const NEW = { name: "", metric: "rebuffering", condition: "anomaly", direction: "above", ratio: 1.5, threshold: null, filter: {}, by: "", for_seconds: 0, viewers_min: 50, severity: "warning", is_enabled: true, quiet: { time_zone: "UTC", spans: [] }, receivers: [] };
 /** Of what is typed, by the unit of a metric. @type {Record<string, string>} */
 const UNITS = { share: "percent", ms: "ms", bps: "bits a second", count: "a number" };
+/** What a number is typed as. */
+const NUMBER = "\\d*[.]?\\d+";
 const ALL_DAYS = [0, 1, 2, 3, 4, 5, 6];
 
 /** A rule among those of several customers. @param {any} one */
 const named = ({ rule }) => `${rule.name}, ${rule.customer}`;
 
-/** @param {{rules: any[], receivers: any[], done: () => void}} props */
+/** @param {{rules: any[], receivers: any[] | null, done: () => void}} props - `receivers`: null while they are not known. */
 export function Rules({ rules, receivers, done }) {
   const edited = useSignal("");
   if (!rules.length) return html`<p class="empty" id="no-rules">No rule yet: nobody is notified of anything.</p>`;
@@ -31,20 +33,20 @@ export function Rules({ rules, receivers, done }) {
     edited.value = "";
     done();
   };
-  const names = Object.fromEntries(receivers.map((one) => [one.id, one.name]));
+  const names = Object.fromEntries((receivers ?? []).map((one) => [one.id, one.name]));
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Rules">
     <table id="rules">
       <thead><tr><th scope="col">Rule</th><th scope="col">Customer</th><th scope="col">Finds</th><th scope="col">Severity</th><th scope="col">Notifies</th><th scope="col">Changed by</th><th scope="col">Actions</th></tr></thead>
       <tbody>${rules.map((one) => html`<tr key=${one.id}>
         <th scope="row">${one.rule.name}${one.rule.is_enabled ? "" : " (off)"}</th><td>${one.rule.customer}</td><td>${ruleText(one.rule, nameOf)} <${RuleMeaning} metric=${one.rule.metric} /></td><td>${one.rule.severity}</td>
-        <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? "another team's").join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
+        <td>${[one.rule.receivers.map((/** @type {string} */ id) => names[id] ?? (receivers ? "another team's" : "…")).join(", ") || "nobody", quietText(one.rule.quiet)].filter(Boolean).join("; ")}</td>
         <td>${one.changed_by}, version ${one.version}</td>
         <td>${mayChange() && html`<button type="button" aria-label=${`Change: ${named(one)}`} onClick=${() => { edited.value = edited.value === one.id ? "" : one.id; }}>Change</button>
           <${Act} title="Delete" of=${named(one)} asks=${`Delete the rule ${one.rule.name}?`} act=${() => change("DELETE", `/v1/alerts/rules/${one.id}`)} done=${done} />`}</td>
       </tr>`)}</tbody>
     </table>
   </div>
-  ${changed && html`<${RuleForm} key=${`${changed.id} ${changed.version}`} id="change-rule" stored=${changed} customer=${changed.rule.customer} receivers=${receivers} done=${finish} />`}`;
+  ${changed && receivers && html`<${RuleForm} key=${`${changed.id} ${changed.version}`} id="change-rule" stored=${changed} customer=${changed.rule.customer} receivers=${receivers} done=${finish} />`}`;
 }
 
 /** A rule of what the page's filters name, and of the metric that one comes from. @param {{receivers: any[], done: () => void}} props */
@@ -89,8 +91,8 @@ export function RuleForm({ id, stored, begun, customer, receivers, done }) {
     <label>Metric <select name="metric" value=${metric.value} onChange=${(/** @type {any} */ e) => { metric.value = e.target.value; }}>
       ${found.map((one) => html`<option value=${one.name}>${one.title}</option>`)}</select></label>
     ${condition.value === "threshold" && html`<label>Side <select name="direction"><option selected=${rule.direction === "above"}>above</option><option selected=${rule.direction === "below"}>below</option></select></label>`}
-    <label>Figure (${condition.value === "anomaly" ? "times what is usual" : unit}) <input name="figure" required inputmode="decimal" size="6" defaultValue=${figureOf(rule)} /></label>
-    ${condition.value === "anomaly" && html`<label>And beyond, if given (${unit}) <input name="least" inputmode="decimal" size="6" defaultValue=${rule.condition === "anomaly" ? limitOf(rule) : ""} /></label>`}
+    <label>Figure (${condition.value === "anomaly" ? "times what is usual" : unit}) <input name="figure" required inputmode="decimal" pattern=${NUMBER} title="a number, such as 2.5" size="6" defaultValue=${figureOf(rule)} /></label>
+    ${condition.value === "anomaly" && html`<label>And beyond, if given (${unit}) <input name="least" inputmode="decimal" pattern=${NUMBER} title="a number, such as 2.5" size="6" defaultValue=${rule.condition === "anomaly" ? limitOf(rule) : ""} /></label>`}
     <${Filters} rule=${rule} named=${named} />
     <label>Judged <select name="by"><option value="">as a whole</option>${named.map((name) => html`<option value=${name} selected=${rule.by === name}>each ${nameOf(name)} alone</option>`)}</select></label>
     <label>For seconds <input name="for_seconds" inputmode="numeric" size="5" defaultValue=${rule.for_seconds} /></label>

@@ -37,7 +37,8 @@ export default function Alerts() {
   const rulesPath = `/v1/alerts/rules?limit=${RULES_LISTED}${of}`;
   const rules = useFetched(`rules ${of}`, () => rulesPath, 0, version.value);
   const receivers = useFetched("receivers", () => RECEIVERS_PATH, 0, version.value);
-  const listed = receivers.data?.receivers ?? [];
+  /** Null: not known yet. A rule that is saved then would notify nobody. @type {any[] | null} */
+  const listed = receivers.data?.receivers ?? null;
   return html`
     <${Controls} hasRange=${false} />
     <section aria-labelledby="incidents-title">
@@ -52,11 +53,11 @@ export default function Alerts() {
       <${Answered} of=${rules} height=${120} draw=${(/** @type {any} */ data) => html`
         <${Pages} key=${rulesPath} version=${version.value} newest=${data} what="rules" id="more-rules" addressOf=${(/** @type {string} */ cursor) => `${rulesPath}&${new URLSearchParams({ cursor })}`}
           draw=${(/** @type {any[]} */ pages) => html`<${Rules} rules=${pages.flatMap((page) => page.rules)} receivers=${listed} done=${done} />`} />`} />
-      ${mayChange() && html`<${NewRule} receivers=${listed} done=${done} />`}
+      ${mayChange() && listed && html`<${NewRule} receivers=${listed} done=${done} />`}
     </section>
     <section aria-labelledby="receivers-title">
       <div class="section-head"><h2 id="receivers-title">Receivers</h2></div>
-      <${Answered} of=${receivers} height=${80} draw=${() => html`<${Receivers} receivers=${listed} done=${done} />`} />
+      <${Answered} of=${receivers} height=${80} draw=${() => html`<${Receivers} receivers=${listed ?? []} done=${done} />`} />
       ${mayChange() && html`<details><summary>New receiver</summary><${ReceiverForm} id="new-receiver" done=${done} /></details>`}
     </section>`;
 }

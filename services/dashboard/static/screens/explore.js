@@ -122,15 +122,30 @@ function Lines({ metric, by, compare, bucket }) {
   const { unit, title } = metricOf(metric);
   return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, capital(title));
-    if (!lines.length || lines.every((line) => line.counts.every((n) => n === 0))) return html`<p class="empty">No view in this range.</p>`;
-    const unfinished_ms = unfinishedFrom(data);
-    const hidden = hiddenNote(metric, lines.flatMap((line) => line.counts), "Gap");
+    if (isEmpty(lines)) return html`<${Empty} of=${data} title=${title} />`;
     return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)} range=${data.about.range}
       zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />
-      ${hidden && html`<p class="note" id="hidden-points">${hidden}</p>`}
-      <${Partial} of=${data} />
-      ${unfinished_ms !== null && html`<p class="note" id="unfinished">The last point, from ${momentText(unfinished_ms, place.value.tz)} on, is not complete yet: it rests on fewer views, and still changes.</p>`}`;
+      <${OfPoints} of=${data} metric=${metric} lines=${lines} />`;
   }} />`;
+}
+
+/** @param {import("../core/series.js").Line[]} lines */
+const isEmpty = (lines) => lines.every((line) => line.counts.every((n) => n === 0));
+
+/** Says whether there is no view, or none with a value of the metric. @param {{of: any, title: string}} props */
+function Empty({ of, title }) {
+  const parts = [of, of.compared].flatMap((one) => (one ? [one, ...(one.groups ?? [])] : []));
+  const hasViews = parts.some((part) => part.points?.some((/** @type {any} */ point) => point.n > 0));
+  return html`<p class="empty">${hasViews ? `No view in this range has a value of ${title}.` : "No view in this range."}</p>`;
+}
+
+/** What is to be known of the points of a chart. @param {{of: any, metric: string, lines: import("../core/series.js").Line[]}} props */
+function OfPoints({ of, metric, lines }) {
+  const unfinished_ms = unfinishedFrom(of);
+  const hidden = hiddenNote(metric, lines.flatMap((line) => line.counts), "Gap");
+  return html`${hidden && html`<p class="note" id="hidden-points">${hidden}</p>`}
+    <${Partial} of=${of} />
+    ${unfinished_ms !== null && html`<p class="note" id="unfinished">The last point, from ${momentText(unfinished_ms, place.value.tz)} on, is not complete yet: it rests on fewer views, and still changes.</p>`}`;
 }
 
 /** Says which points are lower because the range has a part of their time alone. @param {{of: any}} props */
@@ -142,12 +157,12 @@ function Partial({ of }) {
 /** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string, compare: string, bucket: string}} props */
 function Multiples({ metric, by, compare, bucket }) {
   const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, bucket, limit: MULTIPLES_MAX }, 30_000);
-  const { unit } = metricOf(metric);
+  const { unit, title } = metricOf(metric);
   const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" });
   return html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => {
     const { times, lines } = linesOf(data, metric, "");
     const top = topOf(lines);
-    if (!lines.length) return html`<p class="empty">No view in this range.</p>`;
+    if (isEmpty(lines)) return html`<${Empty} of=${data} title=${title} />`;
     // A line of earlier is drawn with its own, in its colour.
     const drawn = lines.filter((line) => line.beside === undefined).map((line, at) => ({ line, earlier: lines.filter((one) => one.beside === at).map((one) => ({ ...one, beside: 0 })) }));
     return html`<p class="note" id="multiples-note">Times are of ${place.value.tz}${compare && ". Dashed lines are of the range that is compared with"}</p>
@@ -155,6 +170,6 @@ function Multiples({ metric, by, compare, bucket }) {
       <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
       <${Chart} times=${times} lines=${[line, ...earlier]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} range=${data.about.range} zoom=${zoom} top=${top} isSmall />
     </article>`)}</div>
-    <${Partial} of=${data} />`;
+    <${OfPoints} of=${data} metric=${metric} lines=${lines} />`;
   }} />`;
 }

@@ -4,9 +4,9 @@
 import { useSignal } from "@preact/signals";
 import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
-import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/course.js";
+import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/course.js";
 import { viewsAt } from "../core/incident_views.js";
-import { filtersOf } from "../core/place/filters.js";
+import { filtersOf, OTHER } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, newestNow_ms, now_ms, useFetched } from "../parts/data/asking.js";
@@ -23,6 +23,9 @@ const AGAIN_MS = 5_000;
 const MUTES = { 1: "Mute for an hour", 24: "Mute for a day" };
 /** Below it a probability is written as if it were so large. */
 const PROBABILITY_MIN = 10 ** -300;
+
+/** Whether it has the values with few viewers, which have no names. @param {Record<string, string>} slice */
+const isNameless = (slice) => Object.values(slice).includes(OTHER);
 
 export default function Incident() {
   const id = place.value.more.id ?? "";
@@ -51,8 +54,8 @@ function Drawn({ story, done }) {
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
       ${incident.closed_ms && html`<li><span class="note">Until</span><b>${momentText(incident.closed_ms, tz, { seconds: true })}</b></li>`}
       <${Figures} incident=${incident} />
-      <li><span class="note">Hit at a time, at most</span><b>${hitsText(event.metric, event.affected_max)}</b></li>
-      ${!metricOf(event.metric).dimensions && html`<${Views} incident=${incident} />`}
+      ${event.affected_max > 0 && html`<li><span class="note">Hit at a time, at most</span><b>${hitsText(event.metric, event.affected_max)}</b></li>`}
+      ${!metricOf(event.metric).dimensions && !isNameless(event.slices[0]?.slice ?? {}) && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
         ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>
       <li><span class="note">Messages</span><b>${isMuted ? `muted by ${incident.muted_by}` : "on"}</b>
@@ -156,7 +159,7 @@ function Found({ incident }) {
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
           <td><${Behind} of=${viewsAt(incident, one.slice, countedAt(one))}>${figureText(event.metric, one.value)}<//> <span class="note">${baseText(event.metric, baseOf(event.metric, one))} ${whenText(one, event, place.value.tz)}</span></td>
           <td>${figureText(event.metric, one.usual)} <span class="note">${one.probability === null ? "limit" : usualBaseText(event.metric, one)}</span></td>
-          <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
+          <td>${countedText(event.metric, one)}</td>
           <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
           <td><${Around} incident=${incident} slice=${one.slice} /></td>
         </tr>`)}</tbody>
@@ -182,6 +185,7 @@ function Around({ incident, slice }) {
   // What was rejected is no view.
   const where = sliceText(slice, allOf(incident.event.metric), titleOf);
   if (metricOf(incident.event.metric).dimensions) return html`<${Link} aria-label=${`See what is rejected: ${where}`} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;
+  if (isNameless(slice)) return html`<span class="note">values with few viewers, which no filter names</span>`;
   const to = { screen: "explore", customer: incident.customer, range: "", from: String(from_ms), to: String(to_ms), filters: filtersOf(slice), more: { metrics: viewMetricOf(incident.event.metric) } };
   const errors = { ...to, screen: "errors", more: { since: String(incident.opened_ms) } };
   return html`<${Link} aria-label=${`Explore its views: ${where}`} to=${to}>Explore its views<//> · <${Link} aria-label=${`Errors since then: ${where}`} to=${errors}>Errors since then<//>`;

@@ -142,9 +142,12 @@ function Steps({ back, stretch, isEarlier }) {
   </span>`;
 }
 
+/** What Explore draws of a tile that has no metric of views itself. @type {Record<string, string>} */
+const EXPLORED = { rebuffering: "rebuffer_fraction", bitrate: "bitrate_bps" };
+
 /** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live.js").Tile, found: ReturnType<typeof joined>, title: string}} props */
 function Drawn({ tile, found, title }) {
-  const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ screen: "explore", from: String(from), to: String(to), range: "", more: {} });
+  const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ screen: "explore", from: String(from), to: String(to), range: "", more: { metrics: tile.metric ?? EXPLORED[tile.name] ?? "views" } });
   return html`<${Chart} times=${found.times} lines=${[{ title: tile.title, kind: "value", key: [], values: found.values, counts: found.counts }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
     title=${`${tile.title}, ${title}`} hasCounts=${Boolean(tile.n)} zoom=${zoom} />`;
 }

@@ -45,7 +45,7 @@ function Form({ customer, view }) {
   const show = (/** @type {any} */ event) => {
     event.preventDefault();
     const given = new FormData(event.target);
-    go({ customer: String(given.get("customer")).trim(), more: { view: String(given.get("view")).trim() } });
+    go({ customer: String(given.get("customer")).trim(), more: { view: String(given.get("view")).trim(), day: "" } });
   };
   return html`<form class="pick" id="view-form" onSubmit=${show}>
     <label>Customer <${Field} id="view-customer" name="customer" value=${customer} required maxlength="64" size="12" autocomplete="off" /></label>

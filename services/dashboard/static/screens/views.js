@@ -95,7 +95,7 @@ function Columns({ columns }) {
 }
 
 /** Whether a column is sorted by, and stands at the right. @param {string} name */
-const isNumber = (name) => /_ms(_avg)?$|_count$|^score|_bps$|_integral$|^dropped_frames$/.test(name);
+const isNumber = (name) => !name.startsWith("custom.") && /_ms(_avg)?$|_count$|^score|_bps$|_integral$|^dropped_frames$/.test(name);
 
 /** What the API sorts by for a column. @param {string} name */
 const sortOf = (name) => (name === FINISHED ? "time" : name);

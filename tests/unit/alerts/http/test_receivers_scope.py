@@ -26,6 +26,7 @@ class NothingThere:
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
+        ("GET", "receivers", None),
         ("POST", "receivers", {"name": "a", "kind": "webhook", "target": {}}),
         ("PUT", "receivers/x", {"name": "a"}),
         ("DELETE", "receivers/x", None),

@@ -6,7 +6,7 @@ import { termOf } from "../../../../services/dashboard/static/core/words/glossar
 import { filtersOf, filterText } from "../../../../services/dashboard/static/core/place/filters.js";
 import { METRICS, baseText, dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerts.js";
 import { viewsAt } from "../../../../services/dashboard/static/core/incident_views.js";
-import { aroundOf, baseOf, historyLines, historyOf, latestOf, newestOf, nowOf, usualBaseText } from "../../../../services/dashboard/static/core/course.js";
+import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, nowOf, usualBaseText } from "../../../../services/dashboard/static/core/course.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -41,11 +41,37 @@ test("an incident that is open stands before newer ones that are over", () => {
   const [old, over, newest] = [{ id: "a", closed_ms: null }, { id: "b", closed_ms: 5 }, { id: "c", closed_ms: null }];
   assert.deepEqual(openFirst([newest, old], [newest, over]), [newest, old, over]);
   assert.deepEqual(openFirst([], [over]), [over]);
+  // Where all incidents are listed, open ones are not asked for.
+  assert.deepEqual(openFirst([], [over, old]), [old, over]);
 });
 
 test("the views around an incident end now where it goes on", () => {
   assert.deepEqual(aroundOf({ opened_ms: 10_000_000, closed_ms: null }, 11_000_000), { from_ms: 8_200_000, to_ms: 11_000_000 });
   assert.deepEqual(aroundOf({ opened_ms: 10_000_000, closed_ms: 10_300_000 }, 99_000_000).to_ms, 10_900_000);
+});
+
+test("quiet hours may last for a whole day, and end at midnight", () => {
+  const spans = (/** @type {string} */ from, /** @type {string} */ to) => {
+    const given = form({ name: "N", customer: "acme", metric: "rebuffering", condition: "anomaly", figure: "2", severity: "info" });
+    given.append("quiet_from", from);
+    given.append("quiet_to", to);
+    return ruleOf(given).quiet.spans.map(({ from_minute, to_minute }) => [from_minute, to_minute]);
+  };
+  assert.deepEqual([spans("00:00", "00:00"), spans("22:00", "00:00")], [[[0, 1_440]], [[1_320, 1_440]]]);
+});
+
+test("what was counted has the units of its metric, and a share of time has no n", () => {
+  const of = (/** @type {string} */ metric, /** @type {number} */ hits, /** @type {number} */ all) => countedText(metric, { hits, of: all, seconds: 60 });
+  assert.equal(baseOf("rebuffer_fraction", { of: 36_000_000, seconds: 60 }), null);
+  assert.equal(baseText("rebuffer_fraction", null), "");
+  assert.equal(of("rebuffer_fraction", 90_000, 3_600_000), "90.0 s of 60.0 min in 60 s");
+  assert.equal(of("startup_ms", 412_000, 120), "120 in 60 s");
+  assert.equal(of("watch_ms", 412_000, 120), "120 in 60 s");
+  assert.equal(of("bitrate", 6_000_000, 1_200), "100 in 60 s");
+  assert.equal(of("viewers", 6_000, 12), "500 in 60 s");
+  assert.equal(of("beacons", 6_000, 12), "6,000 in 60 s");
+  assert.equal(of("rebuffering", 480, 6_000), "40 of 500 in 60 s");
+  assert.equal(of("playback_failures", 3, 80), "3 of 80 in 60 s");
 });
 
 test("a pair, quiet hours of days in a zone, and who is notified are read from the form", () => {

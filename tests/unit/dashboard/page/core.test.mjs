@@ -11,7 +11,7 @@ import { exportOf } from "../../../../services/dashboard/static/core/exported.js
 import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
-import { openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
+import { fieldText, openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { notesOf, termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
@@ -472,6 +472,10 @@ test("a checker says what arrives, and what views do not have", () => {
   const beacon = { event: "playing", source: "mux", appended_ms: 9_000 };
   assert.equal(verdictOf(none, 10_000).level, "waiting");
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
+  // What is rejected is of all keys: it says nothing of one.
+  const underOne = verdictOf({ ...none, keys: [{ key: "pk_b" }], rejected_n: 2 }, 10_000, "pk_a");
+  assert.deepEqual([underOne.level, underOne.text], ["waiting", "No beacon under pk_a in the last 10 minutes. Other keys have some."]);
+  assert.match(verdictOf({ beacons: [beacon], rejected_n: 2 }, 10_000, "pk_a").text, / 2 inputs of all keys were rejected\.$/);
   assert.match(verdictOf({ beacons: [beacon], rejected_n: 0 }, 10_000).text, /playing by mux, came 1 s ago\.$/);
   assert.equal(verdictOf({ beacons: [beacon], rejected_n: 1 }, 10_000).level, "old");
   assert.equal(verdictOf({ beacons: [beacon], rejected_n: 0 }, 69_000).level, "good");
@@ -659,14 +663,24 @@ test("a figure leads to the views that it counts or to those that weigh most in 
   assert.deepEqual([viewsBehind("views", within).more, whichBehind("views"), whichBehind("no metric")], [{}, "", ""]);
 });
 
-test("a live count leads to the same views of the last hour, and what is now to those that are open", () => {
+test("a customer's own dimension is a text, whatever its name ends with", () => {
+  for (const name of ["custom.load_ms", "custom.session_start_ms", "custom.best_bps", "custom.retry_count"]) assert.equal(fieldText(name, "abc", "UTC"), "abc");
+});
+
+test("a moment of comparison outside of the range is named, with a way on", () => {
+  const found = problemOf({ title: "The question is wrong", errors: [{ parameter: "since", detail: "a moment after from and before to" }] }, 400);
+  assert.deepEqual([found.title, found.way], ["“New since” is not within the range", "since"]);
+});
+
+test("a live count leads to the same views of the last hour, open ones too where no end is waited for, and what is now to open ones", () => {
   const within = { customer: "acme", filters: [filterOf("cdn", ["a"])] };
   const hour = { range: "1h", from: "", to: "" };
   const of = Object.fromEntries(TILES.map((tile) => [tile.name, viewsOfLive(tile, within)]));
-  assert.deepEqual(of.failures, { ...viewsBehind("playback_failure_fraction", within), ...hour });
+  const isOpen = (/** @type {any} */ found) => ({ ...found, more: { ...found.more, open: "1" } });
+  assert.deepEqual(of.failures, { ...isOpen(viewsBehind("playback_failure_fraction", within)), ...hour });
   assert.deepEqual(of.exits, { ...viewsBehind("exits_before_start", within), ...hour });
-  assert.deepEqual(of.startup, { ...viewsBehind("startup_ms_p50", within), ...hour });
-  assert.deepEqual(of.starts, { screen: "views", ...within, more: {}, ...hour });
+  assert.deepEqual(of.startup, { ...isOpen(viewsBehind("startup_ms_p50", within)), ...hour });
+  assert.deepEqual(of.starts, { screen: "views", ...within, more: { open: "1" }, ...hour });
   for (const name of ["viewers", "rebuffering", "bitrate"]) assert.deepEqual(of[name], { screen: "views", ...within, more: { open: "1" }, ...hour }, name);
 });
 
@@ -735,6 +749,9 @@ test("what is drawn is what is exported", () => {
   assert.deepEqual(of({ as: "distribution", by: "cdn" }), ["distribution", { of: "startup_ms", compare: "week" }]);
   // Where a form draws nothing, the figure alone is drawn.
   for (const nothing of [{ as: "table" }, { as: "multiples" }, { as: "distribution", metric: "views" }]) assert.equal(of(nothing)[0], "overall", JSON.stringify(nothing));
+  // A table that was sorted by another metric is sorted by its own one.
+  const bySort = (/** @type {string} */ sort) => tableOf({ sort }, { name: "startup_ms_p95", kind: "percentile" }).order_by;
+  assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "views", ""].map(bySort), ["startup_ms_p95", "startup_ms_p95", "views", "views"]);
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
 });
 

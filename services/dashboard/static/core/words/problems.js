@@ -43,6 +43,7 @@ function worded({ parameter = "", detail }, status) {
   if (parameter === "filter") return { title: "A filter cannot be used", detail: `${capital(said)}.`, status, way: "filters" };
   if (parameter === "metrics" || parameter === "metric") return { title: capital(said), detail: "Choose one from the list.", status, way: "metrics" };
   if (parameter === "by") return { title: capital(said), detail: "Choose one from the list.", status, way: "by" };
+  if (parameter === "since") return { title: "“New since” is not within the range", detail: "Choose a later moment, or a longer range.", status, way: parameter };
   if (parameter === "compare") return { title: "The range that is compared with cannot be used", detail: "Choose another one.", status, way: "compare" };
   return { title: "The address asks for something that has no answer", detail: `${[parameter, said].filter(Boolean).join(": ")}.`, status };
 }

@@ -110,6 +110,8 @@ export const fieldTitle = (name) => TITLES[name] ?? null;
 /** @param {string} name @param {any} value @param {string} tz */
 export function fieldText(name, value, tz) {
   if (value === null || value === undefined || value === "") return NONE;
+  // A customer's own dimension is a text, whatever its name ends with.
+  if (name.startsWith("custom.")) return String(value);
   if (/_(start|end|append)_ms$|^counted_ms$/.test(name)) return momentText(value, tz, { seconds: true });
   if (/_ms(_avg|_max)?$|scale_integral$/.test(name)) return durationText(value);
   if (name.endsWith("_bps")) return bitrateText(value);

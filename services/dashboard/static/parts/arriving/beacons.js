@@ -23,7 +23,7 @@ export function Arriving({ customer }) {
 
 /** @param {{data: any, now_ms: number}} props - `now_ms`: by the server's clock, as the times of beacons are. */
 function Arrivals({ data, now_ms }) {
-  const verdict = verdictOf(data, now_ms);
+  const verdict = verdictOf(data, now_ms, place.value.more.under);
   return html`
     <p class="status" id="verdict" data-level=${verdict.level} role="status"><span class="dot" aria-hidden="true"></span>${verdict.text}</p>
     <p class="note">${countText(data.beacons_n)} beacons of ${countText(data.views_n)} views and ${countText(data.rejected_n)} rejected inputs in the last ${data.seconds / 60} minutes${data.is_cut ? "; more came than are looked at" : ""}.</p>

@@ -92,7 +92,7 @@ export async function fetchJson(address, how = {}) {
   } catch (error) {
     if (how.signal?.aborted) throw error;
     if (answer) throw { title: `The server's answer cannot be read (${answer.status})`, detail: "", status: answer.status };
-    throw { title: "The dashboard's server does not answer", detail: "The page goes on trying.", status: 0 };
+    throw { title: "The dashboard's server does not answer", detail: "", status: 0 };
   }
   noteClock(Date.parse(answer.headers.get("Date") ?? ""));
   if (answer.ok) {
@@ -176,7 +176,8 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0, { isByClic
         state.value = { ...begun(key, addressOf), isAsking: false };
       } catch (problem) {
         if (stop.signal.aborted) return;
-        state.value = { ...begun(key, addressOf), isAsking: false, problem: /** @type {Problem} */ (problem) };
+        const found = /** @type {Problem} */ (problem);
+        state.value = { ...begun(key, addressOf), isAsking: false, problem: found.status === 0 && !isByClick ? { ...found, detail: "The page goes on trying." } : found };
       }
       // What only lists things, as recent incidents do, is no figure.
       if (state.value.data?.about || state.value.problem) noteFirst();
@@ -215,8 +216,8 @@ export function Answered({ of, draw, height = 160 }) {
   const age_ms = now_ms.value - of.at_ms;
   const isSlow = of.isAsking && now_ms.value - of.since_ms > SLOW_MS;
   const kept = of.data ? ` What is shown is ${ageText(age_ms)} old.` : "";
-  const wrong = of.problem && (isRefusal(of.problem) ? html`<${Wrong} problem=${of.problem} kept=${kept} />` : html`<p class="notice" role="status">${of.problem.title}. ${of.problem.detail}${kept}</p>`);
-  const slow = isSlow && html`<p class="note slow" role="status">${of.what} takes longer than usual (${ageText(now_ms.value - of.since_ms)}).${kept}</p>`;
+  const wrong = of.problem && (isRefusal(of.problem) ? html`<${Wrong} problem=${of.problem} kept=${kept} />` : html`<p class="notice"><span role="status">${of.problem.title}. ${of.problem.detail}</span>${kept}</p>`);
+  const slow = isSlow && html`<p class="note slow"><span role="status">${of.what} takes longer than usual</span> (${ageText(now_ms.value - of.since_ms)}).${kept}</p>`;
   if (of.data) return html`${wrong}${slow}<div class=${of.problem ? "is-old" : ""}>${draw(of.data)}</div>`;
   return html`${wrong}${slow}${!of.problem && html`<${Skeleton} height=${height} />`}`;
 }

@@ -18,6 +18,8 @@ export function Filters() {
   const close = () => {
     chosen.value = "";
     adding.value = "";
+    // What had the focus may be gone with it.
+    requestAnimationFrame(() => document.activeElement === document.body && document.getElementById("add-filter")?.focus());
   };
   const escape = (/** @type {any} */ event) => {
     if (event.key !== "Escape") return;
@@ -48,7 +50,7 @@ export function Filters() {
       <button type="button" id="or-filter" aria-expanded=${adding.value === "or"} onClick=${() => { adding.value = adding.value === "or" ? "" : "or"; }}>or …</button>
       <button type="button" id="and-filter" title="with the condition before it, within this filter" aria-expanded=${adding.value === "and"} onClick=${() => { adding.value = adding.value === "and" ? "" : "and"; }}>and …</button>
     </span>`}
-    ${(adding.value === "filter" || (adding.value !== "" && open)) && html`<${NewFilter} key=${adding.value} joint=${adding.value} add=${add} />`}
+    ${(adding.value === "filter" || (adding.value !== "" && open)) && html`<${NewFilter} key=${adding.value} joint=${adding.value} add=${add} within=${adding.value === "or" ? filters.filter((one) => one !== open) : filters} />`}
   </span>`;
 }
 

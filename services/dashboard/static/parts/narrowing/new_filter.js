@@ -16,8 +16,8 @@ const LISTED = 20;
 /** What a filter is called by how it is joined to another one. */
 const JOINTS = { filter: { title: "A filter", of: "Dimension" }, or: { title: "Or where", of: "Or where" }, and: { title: "And where", of: "And where" } };
 
-/** @param {{joint: keyof typeof JOINTS, add: (text: string) => void}} props */
-export default function NewFilter({ joint, add }) {
+/** @param {{joint: keyof typeof JOINTS, add: (text: string) => void, within: string[]}} props - `within`: the filters whose values are offered. */
+export default function NewFilter({ joint, add, within }) {
   const dimension = useSignal("cdn");
   const condition = useSignal("is");
   const custom = useSignal("");
@@ -54,17 +54,17 @@ export default function NewFilter({ joint, add }) {
       ? html`<label>Value <input name="value" id="filter-value" key="number" type="number" step="any" min="0" size="8" required autocomplete="off" /> ${number.unit}</label>`
       : html`<label>Value <input name="value" id="filter-value" key="text" list=${isPart ? undefined : "filter-values"} required=${isPart || !picked.value.length} maxlength="2000" autocomplete="off" placeholder=${isPart ? "a part of the text" : "a value, or several: a | b"} /></label>`}
     <button type="submit">Add</button>
-    ${!number && name !== "custom." && html`<${Values} dimension=${name} picked=${picked.value} toggle=${isPart ? null : toggle} />`}
+    ${!number && name !== "custom." && html`<${Values} dimension=${name} within=${within} picked=${picked.value} toggle=${isPart ? null : toggle} />`}
   </form>`;
 }
 
-/** The values of a dimension in the range, those with the most views first. @param {{dimension: string, picked: (string | null)[], toggle: ((value: string | null) => void) | null}} props - Without `toggle` nothing is picked. */
-function Values({ dimension, picked, toggle }) {
-  const found = useQuestion("/v1/breakdown", place.value, { by: dimension, limit: 100 });
+/** The values of a dimension in the range, those with the most views first. @param {{dimension: string, within: string[], picked: (string | null)[], toggle: ((value: string | null) => void) | null}} props - Without `toggle` nothing is picked. */
+function Values({ dimension, within, picked, toggle }) {
+  const found = useQuestion("/v1/breakdown", { ...place.value, filters: within }, { by: dimension, limit: 100 });
   const groups = (found.data?.groups ?? []).filter((/** @type {any} */ one) => one.kind !== "other");
   // A name that nobody sends is a name that is mistyped.
   const isNobodys = found.data && groups.every((/** @type {any} */ one) => one.labels[0] === UNKNOWN);
-  if (isNobodys) return html`<p class="notice" id="no-values" role="status">No view of this range has a value of ${nameOf(dimension)}.${dimension.startsWith("custom.") && " Is the name as players send it?"}</p>`;
+  if (isNobodys) return html`<p class="notice" id="no-values" role="status">No view of this range${within.length ? " and these filters" : ""} has a value of ${nameOf(dimension)}.${dimension.startsWith("custom.") && " Is the name as players send it?"}</p>`;
   return html`<datalist id="filter-values">${groups.map((/** @type {any} */ one) => html`<option value=${one.labels[0]}>${one.n} views</option>`)}</datalist>
     ${toggle && groups.length > 0 && html`<fieldset class="values" id="filter-listed"><legend class="unseen">Values with the most views</legend>
       ${groups.slice(0, LISTED).map((/** @type {any} */ one) => html`<label key=${one.labels[0]}><input type="checkbox" checked=${picked.includes(one.key[0])} onChange=${() => toggle(one.key[0])} /> ${one.labels[0]} <span class="note">${countText(one.n)}</span></label>`)}

@@ -6,6 +6,9 @@ import { html } from "../../parts/html.js";
 import { may } from "../../parts/data/session.js";
 import { given, Listed, Table, useList, when } from "./lists.js";
 
+/** How long a key that is replaced is still taken. */
+const OVERLAP_HOURS = 24;
+
 const count = (/** @type {number} */ value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
 
 /** @param {{customer: string}} props */
@@ -23,7 +26,7 @@ export default function Keys({ customer }) {
   const isOver = (/** @type {any} */ one) => one.revoked_ms !== null || (one.expires_ms ?? Infinity) < Date.now();
   const row = (/** @type {any} */ one) => html`<tr key=${one.key}><th scope="row"><code>${one.key}</code></th><td>${one.name}</td><td>${one.origins.join(" ") || "as the environment"}</td>
     <td>${limitsText(one)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
-    <td>${may("manage") && !isOver(one) && html`<button type="button" aria-label=${`Change: ${one.key}`} onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" aria-label=${`Replace: ${one.key}`} onClick=${() => act("POST", `/v1/keys/${one.key}/replace`, {})}>Replace</button> <button type="button" aria-label=${`Revoke: ${one.key}`} onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
+    <td>${may("manage") && !isOver(one) && html`<button type="button" aria-label=${`Change: ${one.key}`} onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" aria-label=${`Replace: ${one.key}`} onClick=${() => confirm(`Make a new key in the place of ${one.key}? Players with ${one.key} are refused from ${OVERLAP_HOURS} hours on.`) && act("POST", `/v1/keys/${one.key}/replace`, { overlap_hours: OVERLAP_HOURS })}>Replace</button> <button type="button" aria-label=${`Revoke: ${one.key}`} onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
   const draw = (/** @type {any[]} */ keys) => {
     const one = keys.find((key) => key.key === changed.value);
     return html`${keys.length === 0 ? html`<p class="empty">No key was made for ${customer}.</p>` : html`<${Table} label="Write keys" heads=${["Key", "Name", "Origins", "Limits of a collector", "End", "Actions"]}>${keys.map(row)}<//>`}

@@ -13,7 +13,7 @@ import { change } from "../../parts/data/session.js";
 
 export const ROLES = ["viewer", "editor", "admin", "owner"];
 
-export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "–" : momentText(at_ms, place.value.tz));
+export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "–" : momentText(at_ms, place.value.tz, { year: true }));
 
 /** A list of the API that is read again after each change, and by `again`, and the changes; an error is shown beside it. @param {string | null} path */
 export function useList(path) {
