@@ -211,6 +211,7 @@ _ALL: Final = (
         "Σ upscale_integral / Σ scale_time_ms",
         ("upscale_integral",),
         ("scale_time_ms",),
+        base="scale_time_ms_count",
         can_be_worse=True,
     ),
     Metric(
@@ -221,6 +222,7 @@ _ALL: Final = (
         "Σ downscale_integral / Σ scale_time_ms",
         ("downscale_integral",),
         ("scale_time_ms",),
+        base="scale_time_ms_count",
     ),
     Metric(
         "request_latency_ms",
@@ -230,6 +232,7 @@ _ALL: Final = (
         "Σ ttfb_sum_ms / Σ (req_count - req_failed - req_canceled)",
         ("ttfb_sum_ms",),
         ("requests_answered",),
+        base="ttfb_sum_ms_count",
         can_be_worse=True,
     ),
     Metric(
@@ -241,6 +244,7 @@ _ALL: Final = (
         ("req_bytes",),
         ("req_time_ms",),
         scale=8_000.0,
+        base="req_bytes_count",
         can_be_worse=True,
         of_view="CASE WHEN req_time_ms > 0 THEN 8000 * (req_bytes / req_time_ms) END",
     ),
@@ -254,6 +258,7 @@ _ALL: Final = (
         ("dropped_frames",),
         ("dropped_frames_time_ms",),
         scale=60_000.0,
+        base="dropped_frames_count",
         can_be_worse=True,
     ),
     _mean("experience_score", "experience", "score_view"),

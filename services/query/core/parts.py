@@ -54,6 +54,10 @@ _COUNTED_OF_VIEWS: Final = {
     "score_smooth_count": "score_smooth IS NOT NULL",
     "score_quality_count": "score_quality IS NOT NULL",
     "score_success_count": "score_success IS NOT NULL",
+    "scale_time_ms_count": "scale_time_ms IS NOT NULL",
+    "ttfb_sum_ms_count": "ttfb_sum_ms IS NOT NULL",
+    "req_bytes_count": "req_bytes IS NOT NULL",
+    "dropped_frames_count": "dropped_frames IS NOT NULL",
     "spi_good_views": "spi_good",
     "spi_known_views": "spi_good IS NOT NULL",
 }

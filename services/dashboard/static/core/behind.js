@@ -32,11 +32,12 @@ const BEHIND = [
   [["seek_count"], { sort: "seek_count", which: "the most seeks first" }],
   [["seek_latency_ms"], { sort: "seek_ms", which: "the longest seeking first" }],
   [["bitrate_bps"], { sort: "avg_bitrate_bps", order: "ascending", which: "the lowest bitrate first" }],
-  [["upscale_fraction"], { sort: "upscale_integral", which: "the most upscaling first" }],
-  [["downscale_fraction"], { sort: "downscale_integral", which: "the most downscaling first" }],
-  [["request_latency_ms"], { sort: "ttfb_sum_ms", which: "the longest waiting for requests first" }],
-  [["request_throughput_bps"], { sort: "req_time_ms", which: "the longest requests first" }],
-  [["dropped_frames", "dropped_frames_per_minute"], { sort: "dropped_frames", which: "the most dropped frames first" }],
+  [["upscale_fraction"], { sort: "upscale_integral", which: "the most upscaling first", base: known("scale_time_ms") }],
+  [["downscale_fraction"], { sort: "downscale_integral", which: "the most downscaling first", base: known("scale_time_ms") }],
+  [["request_latency_ms"], { sort: "ttfb_sum_ms", which: "the longest waiting for requests first", base: known("ttfb_sum_ms") }],
+  [["request_throughput_bps"], { sort: "req_time_ms", which: "the longest requests first", base: known("req_bytes") }],
+  [["dropped_frames"], { sort: "dropped_frames", which: "the most dropped frames first" }],
+  [["dropped_frames_per_minute"], { sort: "dropped_frames", which: "the most dropped frames first", base: known("dropped_frames") }],
   ...Object.entries(SCORES).map(([name, field]) => /** @type {[string[], Behind]} */ ([[name], { sort: field, order: "ascending", which: "the lowest score first", base: known(field) }])),
 ];
 const BY_METRIC = new Map(BEHIND.flatMap(([names, behind]) => names.map((name) => [name, behind])));
