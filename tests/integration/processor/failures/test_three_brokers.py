@@ -28,14 +28,12 @@ CALM: Final = {"PROCESSOR_SESSION_MS": "6000"}
 #: It leads partitions, and coordinates nothing: what hangs with it is what it leads.
 HANGING: Final = 3
 COORDINATORS: Final = ("__transaction_state", "__consumer_offsets")
-#: A broker that gets no CPU for its session loses what it leads, maybe to the one that hangs. It has it back a second later.
-BACK_AT_ONCE: Final = {"leader.imbalance.check.interval.seconds": "1", "leader.imbalance.per.broker.percentage": "0"}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Brokers behind proxies. Broker n % 3 + 1 leads partition n of every topic."""
-    with Cluster(tmp_path_factory.mktemp("cluster"), BACK_AT_ONCE, proxied=True) as running:
+    with Cluster(tmp_path_factory.mktemp("cluster"), proxied=True) as running:
         settings = ReplicatedSettings(kafka_bootstrap=running.bootstrap)
         wanted = [
             _new(topic.name, topic.partitions(settings.profile), topic.config(settings.profile), NODES)
