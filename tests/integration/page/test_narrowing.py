@@ -91,7 +91,9 @@ def test_a_part_of_a_text_a_bound_of_a_number_and_conditions_in_groups_are_made_
     page.locator("#add-filter").click()
     page.locator("#filter-dimension").select_option("custom.")
     page.locator("#new-filter").get_by_label("Name").fill("plann")
-    expect(page.locator("#no-values")).to_contain_text("No view of this range has a value of plann", timeout=SOON_MS)
+    expect(page.locator("#no-values")).to_contain_text(
+        "No view of this range and these filters has a value of plann", timeout=SOON_MS
+    )
     page.locator("#new-filter").get_by_label("Name").fill("plan")
     expect(page.locator("#filter-listed")).to_contain_text("gold", timeout=SOON_MS)
     expect(page.locator("#no-values")).to_have_count(0)

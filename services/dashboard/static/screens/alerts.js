@@ -44,7 +44,7 @@ export default function Alerts() {
     <section aria-labelledby="incidents-title">
       <div class="section-head"><h2 id="incidents-title">Incidents</h2></div>
       ${filters.length > 0 && html`<p class="notice" id="not-narrowed" role="status">Incidents and rules are of ${customer === "*" ? "all customers" : html`customer <b>${customer}</b>`}, with filters or without: filters fill in a new rule${mayChange() ? "" : ", which an editor can make"}. <${Link} to=${{ filters: [] }}>Take the filters away<//></p>`}
-      <${Answered} of=${incidents} height=${160} draw=${(/** @type {any} */ data) => html`<${Incidents} incidents=${openFirst(open.data?.incidents ?? [], data.incidents)} />
+      <${Answered} of=${incidents} height=${160} draw=${(/** @type {any} */ data) => html`<${Incidents} incidents=${after ? data.incidents : openFirst(open.data?.incidents ?? [], data.incidents)} />
         ${after && html`<p><${Link} to=${{ more: { cursor: "" } }}>Newest<//></p>`}
         ${data.next && html`<p><${Link} to=${{ more: { cursor: data.next } }}>Older<//></p>`}`} />
     </section>
