@@ -1,8 +1,10 @@
 """Kafka clients' common settings, and the check of topics at boot."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ from shared.topics import Profile, Topic
 log = structlog.get_logger(__name__)
 
 BOOT_SECONDS_MAX = 30.0
+#: Without an answer a question at boot is asked again after so long.
+_AGAIN_SECONDS: Final = 5.0
 
 #: Why a broker is not reached though it is there.
 _REFUSES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
@@ -113,28 +117,15 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
         raise TopicsWrong("; ".join(problems))
 
 
-def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str]]:
-    """The settings to verify, by topic; raises `TopicsWrong` when the broker does not return them."""
-    configs = {}
-    for name, answer in describe_topics(admin, [topic.name for topic in topics], seconds_max=BOOT_SECONDS_MAX).items():
-        try:
-            configs[name] = answer.result()
-        except KafkaException as error:
-            if error.args[0].code() in _AWAY:
-                raise TopicsWrong(f"no broker answers: {error.args[0].str()}") from error
-            raise TopicsWrong(f"the settings of topic {name} cannot be read: {error.args[0].str()}") from error
-    return configs
-
-
 @dataclass(frozen=True)
 class TopicAnswer:
     """The broker's answer for one topic, once it is there."""
 
-    _future: Future[dict[str, ConfigEntry]]
+    future: Future[dict[str, ConfigEntry]]
 
     def result(self) -> dict[str, str]:
         """The topic's settings as they are in force, by name. Raises `KafkaException`."""
-        return {name: entry.value for name, entry in self._future.result().items() if entry.value is not None}
+        return {name: entry.value for name, entry in self.future.result().items() if entry.value is not None}
 
 
 def describe_topics(admin: AdminClient, names: Iterable[str], *, seconds_max: float) -> dict[str, TopicAnswer]:
@@ -142,6 +133,35 @@ def describe_topics(admin: AdminClient, names: Iterable[str], *, seconds_max: fl
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     answers = admin.describe_configs(resources, request_timeout=seconds_max) if resources else {}
     return {resource.name: TopicAnswer(answer) for resource, answer in answers.items()}
+
+
+def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str]]:
+    """The settings to verify, by topic; raises `TopicsWrong` when the broker does not return them.
+
+    The client asks the controller, and as that Kafka names any of its brokers, also one that hangs. So while nothing comes the
+    question is asked again, after a list of topics that may name another one. The first answer counts, or the first error.
+    """
+    until = time.monotonic() + BOOT_SECONDS_MAX
+    asked: dict[Future[dict[str, ConfigEntry]], dict[str, TopicAnswer]] = {}
+    done: set[Future[dict[str, ConfigEntry]]] = set()
+    while topics and not done:
+        left = max(_AGAIN_SECONDS, until - time.monotonic())
+        question = describe_topics(admin, [topic.name for topic in topics], seconds_max=left)
+        asked |= {answer.future: question for answer in question.values()}
+        done, _ = wait(asked, timeout=_AGAIN_SECONDS, return_when=FIRST_COMPLETED)
+        if not done:
+            with suppress(KafkaException):
+                admin.list_topics(timeout=_AGAIN_SECONDS)
+    configs = {}
+    # The answers of one question come together.
+    for name, answer in asked[done.pop()].items() if done else ():
+        try:
+            configs[name] = answer.result()
+        except KafkaException as error:
+            if error.args[0].code() in _AWAY:
+                raise TopicsWrong(f"no broker answers: {error.args[0].str()}") from error
+            raise TopicsWrong(f"the settings of topic {name} cannot be read: {error.args[0].str()}") from error
+    return configs
 
 
 def _of_another_count(topic: Topic, profile: Profile, found: int) -> str:

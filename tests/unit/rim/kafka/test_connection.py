@@ -120,3 +120,27 @@ def test_a_broker_that_does_not_return_its_settings_is_no_other_kind_of_error(mo
 )
 def test_a_consumer_waits_for_what_passes_and_ends_with_what_does_not(code: int, does: bool) -> None:
     assert passes(KafkaError(code)) == does
+
+
+@pytest.mark.parametrize("silent", [1, 3])
+def test_a_broker_that_hangs_holds_up_no_boot_while_another_answers(
+    monkeypatch: pytest.MonkeyPatch, silent: int
+) -> None:
+    class Hanging(FakeAdmin):
+        """Any broker is the controller: the first ones never answer."""
+
+        asked = 0
+
+        def describe_configs(self, resources: Iterable[Any], request_timeout: float) -> dict[Any, Future[Any]]:
+            self.asked += 1
+            if self.asked > silent:
+                return super().describe_configs(resources, request_timeout)
+            return {resource: Future() for resource in resources}
+
+    admin = Hanging(BEACONS.config(SETTINGS.profile), SETTINGS, 1)
+    monkeypatch.setattr(connection, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(connection, "_AGAIN_SECONDS", 0.01)
+
+    verify_topics(SETTINGS, [BEACONS])
+
+    assert admin.asked == silent + 1
