@@ -49,7 +49,7 @@ def are_apart(one: Cohort, other: Cohort) -> bool:
 
 
 def best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
-    """Of each group the places of the greatest gains, and of the greatest among those that are apart; a gain of zero is none."""
+    """Of each group the places of the greatest gains above zero, and of the greatest among those that are apart."""
     chosen = np.zeros(groups.size, bool)
     for gain in found.gains:
         order = np.lexsort((-gain, groups))

@@ -113,7 +113,7 @@ def _exact(weights: Floats) -> Floats:
     """The weights as multiples of one power of two, by which none changes by more than 2^-51 of their sum.
 
     Sums of such numbers are not rounded: they are the same in any order, and by any dimensions. Two descriptions of the same rows
-    are told apart by their costs alone.
+    differ in their costs alone.
     """
     total = float(weights.sum())
     if total <= 0:

@@ -109,7 +109,7 @@ const OF_VIEWS = {
 /** @param {string} metric - Of a rule. */
 export const viewMetricOf = (metric) => OF_VIEWS[metric] ?? "";
 
-const DAY_MINUTES = 1_440;
+export const DAY_MINUTES = 1_440;
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /** Days of quiet hours as the form names them. */

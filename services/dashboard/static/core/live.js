@@ -94,11 +94,10 @@ const OF_ENDED = new Set(["exit_before_start_fraction", "exits_before_start"]);
  * @param {{customer: string, filters: string[]}} within - What the figure is of.
  */
 export function viewsOfLive({ isCount, metric = "" }, within) {
-  if (!isCount) return { screen: "views", ...within, more: { open: "1" }, range: "1h", from: "", to: "" };
-  const found = viewsBehind(metric, within);
-  // Counted as it happens: the view may be open still.
-  if (!OF_ENDED.has(metric)) found.more = { ...found.more, open: "1" };
-  return { ...found, range: "1h", from: "", to: "" };
+  const found = isCount ? viewsBehind(metric, within) : { screen: "views", ...within, more: {} };
+  // What is counted as it happens may be of a view that is open still.
+  const open = OF_ENDED.has(metric) ? {} : { open: "1" };
+  return { ...found, more: { ...found.more, ...open }, range: "1h", from: "", to: "" };
 }
 
 /**

@@ -2,7 +2,7 @@
 // Rules: listed, tried, made and changed.
 
 import { useSignal } from "@preact/signals";
-import { allOf, clockText, dayNames, dimensionsOf, figureOf, figureText, limitOf, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerts.js";
+import { allOf, clockText, DAY_MINUTES, dayNames, dimensionsOf, figureOf, figureText, limitOf, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerts.js";
 import { durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { useFetched } from "../parts/data/asking.js";
@@ -124,7 +124,7 @@ function Quiet({ quiet }) {
     <label>Time zone <select name="time_zone">${ZONES.map((zone) => html`<option selected=${zone === (quiet?.time_zone ?? "UTC")}>${zone}</option>`)}</select></label>
     ${spans.value.map((/** @type {any} */ one, /** @type {number} */ at) => html`<span class="pair" key=${at}>
       <label>from <input type="time" name="quiet_from" defaultValue=${clockText(one.from_minute)} /></label>
-      <label>to <input type="time" name="quiet_to" defaultValue=${clockText(one.to_minute % 1_440)} /></label>
+      <label>to <input type="time" name="quiet_to" defaultValue=${clockText(one.to_minute % DAY_MINUTES)} /></label>
       ${dayNames().map((name, day) => html`<label><input type="checkbox" name=${`quiet_days_${at}`} value=${day} defaultChecked=${one.days.includes(day)} /> ${name}</label>`)}
     </span>`)}
     <button type="button" onClick=${add}>Add quiet hours</button>

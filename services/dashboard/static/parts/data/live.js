@@ -41,7 +41,7 @@ export function useLive(customer, slice, listed = {}) {
 
 /** @param {{status: {level: string, text: string, notice: string}}} props */
 export function Status({ status }) {
-  // A screen reader is told of another state, and not of each second.
+  // A screen reader announces another state, and not each second.
   return html`<p class="status" id="status" data-level=${status.level}>
     <span class="dot" aria-hidden="true"></span><span id="status-text">${status.text}</span><span class="unseen" role="status">${status.text.split(" · ")[0]}</span>
   </p>`;
