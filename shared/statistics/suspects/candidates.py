@@ -8,16 +8,12 @@ import numpy as np
 
 from shared.statistics.suspects.counts import Floats
 from shared.statistics.suspects.likelihood import Evidence
-from shared.statistics.suspects.rows import Indices
+from shared.statistics.suspects.rows import Cohort, Indices
 from shared.statistics.suspects.suspect import COUNTED
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.
 BEAM: Final = 36
-
-#: A dimension and the code of a value.
-Place = tuple[int, int]
-Cohort = tuple[Place, ...]
 
 
 @dataclass(frozen=True)

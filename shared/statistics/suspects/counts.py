@@ -46,7 +46,7 @@ class Counts:
     usual: Side
     #: How much of an event is one independent observation: 1 where a view is an event or none; for sums `clump`.
     event: float = 1.0
-    #: Whether `usual` is what the range itself would be, had every view the rate of all: see `beside_rest`.
+    #: Whether `usual` says nothing, and the range itself is expected to have the rate of all in every view: see `beside_rest`.
     is_beside_rest: bool = False
 
 
@@ -148,11 +148,7 @@ def _most(known: Sequence[Value], events: Floats, exposure: Floats) -> list[int]
 
 def beside_rest(counts: Counts) -> Counts:
     """The same rows now, where nothing earlier is known: a cohort is expected to be as all views together are."""
-    now = counts.now
-    total = float(now.exposure.sum())
-    rate = float(now.events.sum()) / total if total > 0 else 0.0
-    usual = Side(now.codes, KNOWN * rate * now.exposure, KNOWN * now.exposure)
-    return replace(counts, usual=usual, is_beside_rest=True)
+    return replace(counts, is_beside_rest=True)
 
 
 def clump(events: Floats) -> float:

@@ -1,7 +1,7 @@
 """How counts and rates of cohorts vary by themselves, estimated from the cohorts of one and two dimensions. Pure."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,6 @@ _LARGE_MIN: Final = 20
 _NATURAL: Final = (0.05, 0.1)
 _CLUMPING: Final = (1.0, 1_000.0)
 _ROUNDS: Final = 4
-_HALVINGS: Final = 24
 
 
 def apart_by_themselves(apart: Apart, tables: Collection[Quad], overall: float) -> Apart:
@@ -44,12 +43,12 @@ def _variation(tables: Collection[Quad], natural: float) -> tuple[float, float]:
     few = chance >= np.median(chance) if natural else np.full(chance.size, True)
     for _ in range(_ROUNDS if natural else 1):
         found = natural
-        clumping = _fitting(lambda of: change[few] / (of * chance[few] + found**2), _CLUMPING)  # noqa: B023
+        clumping = _middle((change[few] / _CHI2_MEDIAN - found**2) / chance[few], _CLUMPING)
         many = clumping * chance < _NATURAL[0] * _NATURAL[1]
         if not natural or np.count_nonzero(many) < _LARGE_MIN:
             break
-        part = clumping * chance[many]
-        natural = _fitting(lambda of: change[many] / (part + of**2), _NATURAL)  # noqa: B023
+        least, most = _NATURAL
+        natural = math.sqrt(_middle(change[many] / _CHI2_MEDIAN - clumping * chance[many], (least**2, most**2)))
     return natural, clumping
 
 
@@ -68,15 +67,10 @@ def _changes(tables: Collection[Quad]) -> tuple[Floats, Floats]:
     return np.concatenate(changes), np.concatenate(chances)
 
 
-def _fitting(scaled: Callable[[float], Floats], bounds: tuple[float, float]) -> float:
-    """The value within bounds at which the median of squares is that of normal deviates."""
-    low, high = bounds
-    if float(np.median(scaled(low))) <= _CHI2_MEDIAN:
-        return low
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if float(np.median(scaled(middle))) > _CHI2_MEDIAN else (low, middle)
-    return high
+def _middle(fitting: Floats, bounds: tuple[float, float]) -> float:
+    """The middle of what would fit each cohort's square best, within bounds."""
+    least, most = bounds
+    return min(most, max(least, float(np.median(fitting))))
 
 
 def _prior_events(tables: Collection[Quad], overall: float, clumped: float) -> float:

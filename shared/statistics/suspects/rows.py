@@ -15,6 +15,10 @@ Indices = NDArray[np.intp]
 
 #: One or two dimensions.
 Dimensions = tuple[int, ...]
+#: A dimension and the code of a value.
+Place = tuple[int, int]
+#: The rows that have all of these values.
+Cohort = tuple[Place, ...]
 
 assert np.iinfo(np.uint16).max >= DIMENSIONS_MAX * max(IN_TURN_MAX, VALUES_MAX + 1)
 
@@ -69,11 +73,31 @@ class Rows:
                         found.add(dimensions)
                         yield dimensions, joint.added_up(sums[0], dimensions), joint.added_up(sums[1], dimensions)
 
-    def lines(self, rows: Indices) -> tuple[Floats, Floats]:
-        """The same of these rows by dimensions in turn, in one line: `by_value` adds them up.
+    def by_value(self, cohorts: Sequence[Cohort]) -> Floats:
+        """Events and exposure of each cohort by the values of all dimensions, in one line: an axis each."""
+        lines = np.stack([np.stack(self._in_line(self.of(cohort))) for cohort in cohorts], axis=1)
+        found = [
+            joint.added_up(lines[..., start:end], [dimension])
+            for joint, (start, end) in zip(self._in_turn, itertools.pairwise(self._starts), strict=True)
+            for dimension in joint.dimensions
+        ]
+        return np.concatenate(found, axis=-1)
 
-        Several dimensions at once: most cohorts have few rows, so calls cost more than numbers do.
-        """
+    def of(self, cohort: Cohort) -> Indices:
+        """The free rows of a cohort."""
+        found = self._is_free
+        for place, code in cohort:
+            found = found & (self._codes[place] == code)
+        return np.flatnonzero(found)
+
+    def take(self, cohort: Cohort) -> Iterator[tuple[Dimensions, Floats, Floats]]:
+        """Leaves the rows of a cohort out from now on: they are a suspect's. Their sums, as `tables` has them."""
+        rows = self.of(cohort)
+        self._is_free[rows] = False
+        return self.tables(rows)
+
+    def _in_line(self, rows: Indices) -> tuple[Floats, Floats]:
+        """The same of these rows by dimensions in turn: several at once, since of few rows calls cost more than numbers do."""
         size = int(self._starts[-1])
         found = (np.zeros(size), np.zeros(size))
         for first in range(0, rows.size, _ROWS_AT_ONCE):
@@ -83,26 +107,6 @@ class Rows:
             found[0][:] += self._summed_in_line(np.take(lines, bad, axis=0), np.take(events, bad))
             found[1][:] += self._summed_in_line(lines, np.take(self._exposure, some))
         return found
-
-    def by_value(self, lines: Floats) -> Floats:
-        """`lines` on the last axis by the values of each dimension alone, those of all dimensions in one line."""
-        found = [
-            joint.added_up(lines[..., start:end], [dimension])
-            for joint, (start, end) in zip(self._in_turn, itertools.pairwise(self._starts), strict=True)
-            for dimension in joint.dimensions
-        ]
-        return np.concatenate(found, axis=-1)
-
-    def of(self, cohort: Sequence[tuple[int, int]]) -> Indices:
-        """The free rows of a cohort: dimensions and the code of each."""
-        found = self._is_free
-        for place, code in cohort:
-            found = found & (self._codes[place] == code)
-        return np.flatnonzero(found)
-
-    def take_rows(self, rows: Indices) -> None:
-        """These rows are a suspect's from now on."""
-        self._is_free[rows] = False
 
     def _summed_in_line(self, lines: NDArray[np.uint16], weights: Floats) -> Floats:
         summed = np.bincount(lines.ravel(), np.repeat(weights, len(self._in_turn)), self._starts[-1])

@@ -14,8 +14,6 @@ from shared.statistics.suspects.candidates import (
     BEAM,
     ORDER_MAX,
     Candidate,
-    Cohort,
-    Place,
     are_apart,
     best_of_each,
     first_of_same,
@@ -32,8 +30,8 @@ from shared.statistics.suspects.likelihood import (
     Quad,
     evidence,
 )
-from shared.statistics.suspects.mix import without_mix
-from shared.statistics.suspects.rows import Dimensions, Indices, Rows, in_one_line
+from shared.statistics.suspects.ranges import ranges
+from shared.statistics.suspects.rows import Cohort, Place, in_one_line
 from shared.statistics.suspects.suspect import COUNTED, LINE, Basis, Searched, Suspect
 
 #: Of each extension by a dimension the values that are kept.
@@ -64,20 +62,18 @@ class Search:
     """A search of these counts, which can go on where it has ended."""
 
     def __init__(self, counts: Counts) -> None:
-        mixed = counts if counts.is_beside_rest else without_mix(counts)
         self._counts = counts
         self._cards = [len(values) for values in counts.values]
-        self._sides = [Rows(side, self._cards, counts.event) for side in (mixed.now, mixed.usual)]
-        self._exposure = [side.exposure for side in (counts.now, counts.usual)]
+        self._ranges = ranges(counts)
         #: All values of all dimensions in one line: where each dimension begins, which one each is of, and which can be suspects.
         self._starts = in_one_line(self._cards)
         self._dimension = np.repeat(np.arange(len(self._cards)), self._cards)
         self._is_value = np.arange(self._starts[-1]) - self._starts[self._dimension] != OTHER
-        self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
-        self._mix = self._mix_of([np.arange(exposure.size) for exposure in self._exposure])
+        self._total = self._ranges.total()
+        self._mix = self._ranges.mix()
         places = range(len(self._cards))
         self._cells = cells_of(self._cards)
-        self._tables = self._all_tables()
+        self._tables = dict(self._ranges.tables())
         #: Sums of cohorts by value, as they are until one of their rows is taken.
         self._known: dict[Cohort, Floats] = {}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
@@ -118,6 +114,8 @@ class Search:
 
         Of a new player version nothing is known from before, so its device explains the change better, by likelihood alone.
         """
+        if self._counts.is_beside_rest:
+            return best
         within = {place for place, _ in best.cohort}
         whole = Quad(*(np.array([part]) for part in best.quad))
         prior = np.array([max(float(self._rates[place][code]) for place, code in best.cohort)])
@@ -138,21 +136,13 @@ class Search:
 
     def _take_cohort(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
-        rows = [side.of(cohort) for side in self._sides]
-        for place, (side, its) in enumerate(zip(self._sides, rows, strict=True)):
-            for dims, *sums in side.tables(its):
-                # In place: tables of many values are large.
-                for part, taken in zip(self._tables[dims].parts[2 * place :], sums, strict=False):
-                    np.subtract(part, taken, out=part)
-            side.take_rows(its)
+        self._ranges.take(cohort, self._tables)
         self._known = {other: sums for other, sums in self._known.items() if are_apart(cohort, other)}
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
 
     def _named(self, one: Candidate) -> Suspect:
         """A candidate by its values."""
-        event = self._counts.event
-        rows = [side.of(one.cohort) for side in self._sides]
-        exposure = [float(of_all[its].sum()) for of_all, its in zip(self._exposure, rows, strict=True)]
+        event, exposure = self._counts.event, self._ranges.exposure(one.cohort)
         return Suspect(
             tuple((self._counts.dimensions[place], self._counts.values[place][code]) for place, code in one.cohort),
             one.quad[0] * event,
@@ -163,31 +153,16 @@ class Search:
             one.factor,
             one.beyond,
             one.score,
-            Basis(one.prior_rate, self._apart, one.cost, event, self._mix_of(rows), self._mix),
+            Basis(one.prior_rate, self._apart, one.cost, event, self._ranges.mix(one.cohort), self._mix),
         )
-
-    def _mix_of(self, rows: Sequence[Indices]) -> tuple[float, float]:
-        now, usual = (
-            float(side.exposure_of(its).sum()) / max(float(of_all[its].sum()), 1e-9)
-            for side, of_all, its in zip(self._sides, self._exposure, rows, strict=True)
-        )
-        return now or 1.0, usual or 1.0
-
-    def _all_tables(self) -> dict[Dimensions, Quad]:
-        """By the values of one dimension and of every two."""
-        now, usual = ({dims: sums for dims, *sums in side.tables()} for side in self._sides)
-        return {dims: Quad(*now[dims], *usual[dims]) for dims in self._cells.tables}
 
     def _by_value(self, cohorts: Sequence[Cohort]) -> Quad:
         """Of each cohort by the values of all dimensions, in one line."""
         missing = [cohort for cohort in cohorts if cohort not in self._known]
         if missing:
-            sums = []
-            for side in self._sides:
-                lines = np.stack([np.stack(side.lines(side.of(cohort))) for cohort in missing], axis=1)
-                sums += list(side.by_value(lines))
+            sums = self._ranges.by_value(missing)
             # Each by itself: one that stays would keep the others.
-            self._known |= {cohort: its.copy() for cohort, its in zip(missing, np.stack(sums, axis=1), strict=True)}
+            self._known |= {cohort: its.copy() for cohort, its in zip(missing, np.moveaxis(sums, 1, 0), strict=True)}
         return Quad(*np.stack([self._known[cohort] for cohort in cohorts], axis=1))
 
     def _usual_rates(self) -> list[Floats]:

@@ -11,7 +11,7 @@ from shared.statistics.suspects.cells import cells_of
 from shared.statistics.suspects.counts import OTHER, Side
 from shared.statistics.suspects.joint import IN_TURN_MAX, PAIRS_MAX, in_turn, with_all_pairs
 from shared.statistics.suspects.likelihood import Quad
-from shared.statistics.suspects.rows import Rows, in_one_line
+from shared.statistics.suspects.rows import Cohort, Rows, in_one_line
 
 CARDS = [[4], [3, 5], [6, 12, 202, 6, 7, 6, 5, 14, 4, 251, 22], [251] * 12, [2] * 12, [251, 1, 251, 2]]
 
@@ -60,13 +60,22 @@ def test_rows_have_the_sums_of_one_and_two_dimensions(cards: list[int], count: i
                 wanted = np.zeros([cards[one] for one in dimensions])
                 np.add.at(wanted, tuple(codes[one][chosen] for one in dimensions), weights[chosen])
                 assert np.array_equal(sums, wanted.ravel())
+
+
+@pytest.mark.parametrize("cards", CARDS)
+def test_cohorts_have_their_sums_by_the_values_of_all_dimensions(cards: list[int]) -> None:
+    chance = np.random.default_rng(8)
+    codes = np.stack([chance.integers(0, card, 300, dtype=np.uint8) for card in cards])
+    rows = Rows(Side(codes, chance.integers(0, 3, 300).astype(float), chance.random(300)), cards, 1.0)
+    cohorts: list[Cohort] = [(), ((0, 1),), ((0, 0), (len(cards) - 1, 1))]
+
     starts = in_one_line(cards)
-    in_line = [rows.by_value(line) for line in rows.lines(some)]
-    for place in range(len(cards)):
-        assert all(
-            np.array_equal(line[starts[place] : starts[place + 1]], sums)
-            for line, sums in zip(in_line, by_dimensions[1][(place,)], strict=True)
-        )
+    events, exposure = rows.by_value(cohorts)
+    for number, cohort in enumerate(cohorts):
+        for dims, *sums in rows.tables(rows.of(cohort)):
+            if len(dims) == 1:
+                start, end = starts[dims[0] : dims[0] + 2]
+                assert np.array_equal([events[number, start:end], exposure[number, start:end]], sums)
 
 
 def test_sums_with_events_are_found_by_their_values_and_none_of_others() -> None:
