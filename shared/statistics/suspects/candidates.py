@@ -38,21 +38,16 @@ def first_of_same(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def are_apart(one: Cohort, other: Cohort) -> bool:
-    """Whether no row is in both: they want different values of a dimension."""
-    wanted = dict(one)
-    return any(wanted.get(place, code) != code for place, code in other)
-
-
 def best_of_each(found: Evidence, groups: Indices, most: int) -> Indices:
     """Of each group the places of the greatest gains above zero, and of the greatest among those that are apart."""
     chosen = np.zeros(groups.size, bool)
     for gain in found.gains:
-        order = np.lexsort((-gain, groups))
-        sorted_groups = groups[order]
-        is_first = np.concatenate([np.ones(1, bool), sorted_groups[1:] != sorted_groups[:-1]])[: order.size]
+        above = np.flatnonzero(gain > 0)
+        order = above[np.lexsort((-gain[above], groups[above]))]
+        its = groups[order]
+        is_first = np.concatenate([np.ones(1, bool), its[1:] != its[:-1]])[: order.size]
         rank = np.arange(order.size) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
-        chosen[order[(rank < most) & (gain[order] > 0)]] = True
+        chosen[order[rank < most]] = True
     return np.flatnonzero(chosen)
 
 

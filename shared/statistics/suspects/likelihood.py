@@ -76,6 +76,9 @@ class Evidence:
     #: How much more than the rest it is multiplied.
     factor: Floats
 
+    def __getitem__(self, which: NDArray[np.intp]) -> "Evidence":
+        return Evidence(self.gain[which], self.beyond[which], self.excess[which], self.factor[which])
+
     @property
     def gains(self) -> tuple[Floats, Floats]:
         """The gain of all, and of those alone that can be suspects: in others an incident shows, diluted."""

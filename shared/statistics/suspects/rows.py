@@ -42,6 +42,11 @@ class Rows:
         self._pairs = with_all_pairs(cards)
         self._in_turn = in_turn(cards)
         self._starts = in_one_line([joint.size for joint in self._in_turn])
+        #: Where the values of each dimension begin, if those of all are in one line.
+        self._values = in_one_line(cards)[:-1]
+        #: Rows of suspects; and sums of cohorts by value, as they are without so many of those.
+        self._taken: list[tuple[Cohort, Indices]] = []
+        self._known: dict[Cohort, tuple[int, Floats]] = {}
         # A line a row: those of a cohort lie together.
         self._lines = np.empty((side.exposure.size, len(self._in_turn)), np.uint16)
         for place, joint in enumerate(self._in_turn):
@@ -75,13 +80,12 @@ class Rows:
 
     def by_value(self, cohorts: Sequence[Cohort]) -> Floats:
         """Events and exposure of each cohort by the values of all dimensions, in one line: an axis each."""
-        lines = np.stack([np.stack(self._in_line(self.of(cohort))) for cohort in cohorts], axis=1)
-        found = [
-            joint.added_up(lines[..., start:end], [dimension])
-            for joint, (start, end) in zip(self._in_turn, itertools.pairwise(self._starts), strict=True)
-            for dimension in joint.dimensions
-        ]
-        return np.concatenate(found, axis=-1)
+        if missing := [cohort for cohort in cohorts if cohort not in self._known]:
+            lines = np.stack([np.stack(self._in_line(self.of(cohort))) for cohort in missing])
+            # Each by itself: one that is asked for again would keep the others.
+            its = (sums.copy() for sums in self._added_up(lines))
+            self._known |= {cohort: (len(self._taken), sums) for cohort, sums in zip(missing, its, strict=True)}
+        return np.stack([self._left(cohort) for cohort in cohorts], axis=1)
 
     def of(self, cohort: Cohort) -> Indices:
         """The free rows of a cohort."""
@@ -94,7 +98,31 @@ class Rows:
         """Leaves the rows of a cohort out from now on: they are a suspect's. Their sums, as `tables` has them."""
         rows = self.of(cohort)
         self._is_free[rows] = False
+        self._taken.append((cohort, rows))
         return self.tables(rows)
+
+    def _left(self, cohort: Cohort) -> Floats:
+        """The sums of a cohort that are known, without what was taken meanwhile: mostly a few rows."""
+        since, sums = self._known[cohort]
+        for taken, rows in self._taken[since:]:
+            its = rows[:0] if are_apart(cohort, taken) else rows
+            for place, code in cohort:
+                its = its[self._codes[place, its] == code]
+            if its.size:
+                line = (self._codes[:, its] + self._values[:, np.newaxis]).ravel()
+                weights = (np.tile(of[its], self._values.size) for of in (self._events, self._exposure))
+                sums -= np.stack([np.bincount(line, of, sums.shape[1]) for of in weights])
+        self._known[cohort] = len(self._taken), sums
+        return sums
+
+    def _added_up(self, lines: Floats) -> Floats:
+        """`_in_line` on the last axis by the values of each dimension alone."""
+        found = [
+            joint.added_up(lines[..., start:end], [dimension])
+            for joint, (start, end) in zip(self._in_turn, itertools.pairwise(self._starts), strict=True)
+            for dimension in joint.dimensions
+        ]
+        return np.concatenate(found, axis=-1)
 
     def _in_line(self, rows: Indices) -> tuple[Floats, Floats]:
         """The same of these rows by dimensions in turn: several at once, since of few rows calls cost more than numbers do."""
@@ -111,6 +139,12 @@ class Rows:
     def _summed_in_line(self, lines: NDArray[np.uint16], weights: Floats) -> Floats:
         summed = np.bincount(lines.ravel(), np.repeat(weights, len(self._in_turn)), self._starts[-1])
         return summed.astype(np.float64, copy=False)
+
+
+def are_apart(one: Cohort, other: Cohort) -> bool:
+    """Whether no row is in both: they want different values of a dimension."""
+    wanted = dict(one)
+    return any(wanted.get(place, code) != code for place, code in other)
 
 
 def _exact(weights: Floats) -> Floats:

@@ -5,7 +5,7 @@ shows in them, however diluted.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,6 @@ from shared.statistics.suspects.candidates import (
     BEAM,
     ORDER_MAX,
     Candidate,
-    are_apart,
     best_of_each,
     first_of_same,
     that_matter,
@@ -74,8 +73,6 @@ class Search:
         places = range(len(self._cards))
         self._cells = cells_of(self._cards)
         self._tables = dict(self._ranges.tables())
-        #: Sums of cohorts by value, as they are until one of their rows is taken.
-        self._known: dict[Cohort, Floats] = {}
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
         self._found: list[Suspect] = []
@@ -119,7 +116,7 @@ class Search:
         within = {place for place, _ in best.cohort}
         whole = Quad(*(np.array([part]) for part in best.quad))
         prior = np.array([max(float(self._rates[place][code]) for place, code in best.cohort)])
-        its = self._by_value([best.cohort])
+        its = Quad(*self._ranges.by_value([best.cohort]))
         for place in set(range(len(self._cards))) - within:
             start, end = self._starts[place : place + 2]
             table, of_all = Quad(*(part[0, start:end] for part in its.parts)), self._tables[(place,)]
@@ -129,7 +126,7 @@ class Search:
                 only = np.array([code])
                 rest = evidence(whole - table[only], self._total, prior, self._apart)
                 own = evidence(of_all[only], self._total, prior, self._apart)
-                alone = self._candidate(((place, int(code)),), of_all[only], own, 0, float(prior[0]))
+                (alone,) = self._judged([((place, int(code)),)], of_all[only], own, prior)
                 if float(rest.beyond[0]) - best.cost <= LINE and alone.beyond > LINE:
                     return alone
         return best
@@ -137,7 +134,6 @@ class Search:
     def _take_cohort(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
         self._ranges.take(cohort, self._tables)
-        self._known = {other: sums for other, sums in self._known.items() if are_apart(cohort, other)}
         self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
 
     def _named(self, one: Candidate) -> Suspect:
@@ -155,15 +151,6 @@ class Search:
             one.score,
             Basis(one.prior_rate, self._apart, one.cost, event, self._ranges.mix(one.cohort), self._mix),
         )
-
-    def _by_value(self, cohorts: Sequence[Cohort]) -> Quad:
-        """Of each cohort by the values of all dimensions, in one line."""
-        missing = [cohort for cohort in cohorts if cohort not in self._known]
-        if missing:
-            sums = self._ranges.by_value(missing)
-            # Each by itself: one that stays would keep the others.
-            self._known |= {cohort: its.copy() for cohort, its in zip(missing, np.moveaxis(sums, 1, 0), strict=True)}
-        return Quad(*np.stack([self._known[cohort] for cohort in cohorts], axis=1))
 
     def _usual_rates(self) -> list[Floats]:
         """By dimension and value the usual rate, drawn towards that of all."""
@@ -189,9 +176,10 @@ class Search:
         cost = costs[first[best]] + np.where(first[best] != second[best], costs[second[best]], 0.0)
         is_pair = first[best] != second[best]
         scores = np.where(is_pair, found.gain[best] - cost, -np.inf)
-        for number in best[that_matter(scores, found.beyond[best] - cost)]:
-            cohort = tuple(map(self._place, dict.fromkeys((int(first[number]), int(second[number])))))
-            yield self._candidate(cohort, quad, found, number, float(prior[number]))
+        best = best[that_matter(scores, found.beyond[best] - cost)]
+        values = zip(first[best].tolist(), second[best].tolist(), strict=True)
+        cohorts = (tuple(map(self._place, dict.fromkeys(its))) for its in values)
+        return self._judged(cohorts, quad[best], found[best], prior[best])
 
     def _place(self, value: int) -> Place:
         """The dimension and the code of a value in the line of all values."""
@@ -202,7 +190,7 @@ class Search:
         """Each cohort with a further condition, judged together."""
         if not front:
             return
-        sums = self._by_value([one.cohort for one in front])
+        sums = Quad(*self._ranges.by_value([one.cohort for one in front]))
         is_extension = self._is_value & (sums.events >= EVENTS_MIN)
         for number, one in enumerate(front):
             for place, _ in one.cohort:
@@ -216,22 +204,18 @@ class Search:
         cost = (
             np.array([one.cost for one in front])[numbers[best]] + np.array(self._costs)[self._dimension[places[best]]]
         )
-        for number in best[that_matter(found.gain[best] - cost, found.beyond[best] - cost)]:
-            cohort = tuple(sorted((*front[numbers[number]].cohort, self._place(int(places[number])))))
-            if cohort not in seen:
-                seen.add(cohort)
-                yield self._candidate(cohort, quad, found, number, float(prior[number]))
+        best = best[that_matter(found.gain[best] - cost, found.beyond[best] - cost)]
+        pairs = zip(numbers[best].tolist(), places[best].tolist(), strict=True)
+        cohorts = (tuple(sorted((*front[number].cohort, self._place(place)))) for number, place in pairs)
+        for one in self._judged(cohorts, quad[best], found[best], prior[best]):
+            if one.cohort not in seen:
+                seen.add(one.cohort)
+                yield one
 
-    def _candidate(self, cohort: Cohort, quad: Quad, found: Evidence, number: int, prior_rate: float) -> Candidate:
-        cost = sum(self._costs[place] for place, _ in cohort)
-        events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
-        return Candidate(
-            cohort,
-            float(found.gain[number]) - cost,
-            float(found.beyond[number]) - cost,
-            (events, exposure, usual_events, usual_exposure),
-            float(found.excess[number]),
-            float(found.factor[number]),
-            prior_rate,
-            cost,
-        )
+    def _judged(self, cohorts: Iterable[Cohort], quad: Quad, found: Evidence, prior: Floats) -> Iterator[Candidate]:
+        """Candidates: each cohort with what is at its place."""
+        evident = (found.gain, found.beyond, found.excess, found.factor)
+        parts = zip(*(part.tolist() for part in (*evident, prior, *quad.parts)), strict=True)
+        for cohort, (gain, beyond, excess, factor, rate, *counts) in zip(cohorts, parts, strict=True):
+            cost = sum(self._costs[place] for place, _ in cohort)
+            yield Candidate(cohort, gain - cost, beyond - cost, tuple(counts), excess, factor, rate, cost)
