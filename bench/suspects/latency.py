@@ -7,6 +7,7 @@ question reads all views: the last days are now, all days before are usual.
 import argparse
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 from bench.query.__main__ import NothingHot
@@ -28,31 +29,38 @@ THREADS: Final = 2
 GOAL_MS: Final = 1_000
 #: The last two by a threshold, which the usual views say.
 METRICS: Final = ("playback_failure_fraction", "rebuffer_fraction", "startup_ms", "bitrate_bps")
+#: Those for which nothing is known of before.
+BESIDE_REST: Final = ("playback_failure_fraction", "startup_ms")
 _FIRST_MS: Final = FIRST_DAY * DAY_MS
 _LAST_MS: Final = _FIRST_MS + DAYS * DAY_MS
 
 
 async def measure(suspecting: Suspecting, memory: Memory, rounds: int) -> dict[str, list[float]]:
-    """The ms of each round by metric. The first one reads files, and columns come into memory meanwhile."""
+    """The ms of each round by question. The first one reads files, and columns come into memory meanwhile."""
     times: dict[str, list[float]] = {}
     for number in range(rounds + 1):
-        for metric in METRICS:
-            from_ms = _LAST_MS - (3 + number % 5) * DAY_MS
-            asked = AskedSuspects(
-                metric=metric,
-                from_=str(from_ms),
-                to=str(_LAST_MS),
-                baseline_from=str(_FIRST_MS),
-                baseline_to=str(from_ms),
-            )
+        for name, asked in _questions(3 + number % 5):
             question = understood(asked, lambda _: EVERY_CUSTOMER, _LAST_MS)
             began = time.perf_counter()
             found = await suspecting.suspects(question)
             took_ms = 1_000 * (time.perf_counter() - began)
-            times.setdefault(metric, []).append(took_ms)
+            times.setdefault(name, []).append(took_ms)
             await memory.read_all()
-            print(f"{metric}: {took_ms:.0f} ms, {found.read}, {len(found.suspects)} suspects")
+            print(f"{name}: {took_ms:.0f} ms, {found.read}, {len(found.suspects)} suspects")
     return times
+
+
+def _questions(days: int) -> Iterator[tuple[str, AskedSuspects]]:
+    """By name: the last days against those before, and all days but so many against nothing."""
+    from_ms, to = _LAST_MS - days * DAY_MS, str(_LAST_MS)
+    for metric in METRICS:
+        known = AskedSuspects(
+            metric=metric, from_=str(from_ms), to=to, baseline_from=str(_FIRST_MS), baseline_to=str(from_ms)
+        )
+        yield metric, known
+    for metric in BESIDE_REST:
+        alone = AskedSuspects(metric=metric, from_=str(_FIRST_MS + days * DAY_MS), to=to, against="rest")
+        yield f"{metric}, against the rest", alone
 
 
 def main() -> int:

@@ -154,17 +154,18 @@ def drawn(chance: np.random.Generator, hour: Hour, rates: Floats) -> Hour:
 def counted(world: World, now: Hour, usual: Hour, chance: np.random.Generator) -> Counts:
     """What is searched: all views, or a sample of them as large as the service draws it."""
     values = [[str(number) for number in range(size)] for size in world.sizes]
-    columns, measured = zip(*(_sampled(hour, chance) for hour in (now, usual)), strict=True)
-    return numbered(DIMENSIONS, values, columns, *measured)
+    columns, measured, weights = zip(*(_sampled(hour, chance) for hour in (now, usual)), strict=True)
+    return numbered(DIMENSIONS, values, columns, *measured, sampled=weights)
 
 
-def _sampled(hour: Hour, chance: np.random.Generator) -> tuple[list[Columns], tuple[Floats, Floats]]:
+def _sampled(hour: Hour, chance: np.random.Generator) -> tuple[list[Columns], tuple[Floats, Floats], float]:
     views, is_bad = hour.events.size, hour.events > 0
     how = sampling(views, int(is_bad.sum()))
     number = chance.integers(0, 1 << 32, views)
     chosen = number % np.where(is_bad, how.bad_of, how.good_of) == 0
     events = hour.events[chosen]
-    return [column[chosen] for column in hour.columns], (events, how.exposure(events, np.ones(events.size)))
+    measured = events, how.exposure(events, np.ones(events.size))
+    return [column[chosen] for column in hour.columns], measured, how.weight
 
 
 def _chosen(chance: np.random.Generator, shares: Floats, views: int) -> Columns:

@@ -45,6 +45,8 @@ class Sample:
     table: pa.Table
     events: Floats
     exposure: Floats
+    #: For how many views one without events stands: `Sampling.weight`.
+    weight: float
     #: About how many views there are in all.
     views: int
     #: The rows of all views of the range, those without events and exposure too; or what has them, where they are too many.
@@ -179,7 +181,7 @@ class Suspecting:
         chosen = await _chosen(views, question, measured, how)
         table = _encoded(await chosen.table(partial(statements.sampled, question, measured, how)), len(question.by))
         events, exposure = _numbers(table)
-        return Sample(table, events, how.exposure(events, exposure), totals["views"], views)
+        return Sample(table, events, how.exposure(events, exposure), how.weight, totals["views"], views)
 
     def _keep(self, key: tuple[Any, ...], rows: pa.Table) -> None:
         """Keeps rows, and of those before as many as have room beside them: a table without rows takes room too."""
@@ -238,7 +240,7 @@ def _whole(rows: pa.Table) -> Sample:
     events, exposure = _numbers(rows)
     counting = (events > 0) | (exposure > 0)
     table = rows.filter(pa.array(counting))
-    return Sample(table, events[counting], exposure[counting], table.num_rows, rows)
+    return Sample(table, events[counting], exposure[counting], 0.0, table.num_rows, rows)
 
 
 def _encoded(table: pa.Table, dimensions: int) -> pa.Table:
@@ -295,6 +297,8 @@ def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
         (now.events, now.exposure),
         (usual.events, usual.exposure),
         event=event,
+        # The exposure of a sum is another one in each view.
+        sampled=(now.weight, usual.weight) if question.measured.is_count else (0.0, 0.0),
     )
 
 

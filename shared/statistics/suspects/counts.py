@@ -34,6 +34,8 @@ class Side:
     #: By row; at least as large as zero.
     events: Floats
     exposure: Floats
+    #: What the exposure of a row without events is, where such rows are a sample of views; 0 where all views are there.
+    sampled: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def numbered(
     measured_usually: tuple[Floats, Floats],
     *,
     event: float = 1.0,
+    sampled: tuple[float, float] = (0.0, 0.0),
 ) -> Counts:
     """Counts of rows whose values are numbers already: places in `values`. Keeps the values with the most events now."""
     if not 0 < len(dimensions) <= DIMENSIONS_MAX:
@@ -124,8 +127,8 @@ def numbered(
         for line, given in zip(codes, lines, strict=True):
             line.append(np.take(code_of, given[place]))
     now, usual = (
-        Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint8), *of)
-        for line, of in zip(codes, (measured, measured_usually), strict=True)
+        Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint8), *of, each)
+        for line, of, each in zip(codes, (measured, measured_usually), sampled, strict=True)
     )
     return Counts(dimensions, tuple(kept), now, usual, event)
 

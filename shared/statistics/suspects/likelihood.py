@@ -35,6 +35,8 @@ class Apart:
     clumping: float = 1.0
     #: How many events the usual rate of a cohort is worth before any is seen.
     prior_events: float = PRIOR_EVENTS[0]
+    #: Now and usually, what the exposure of a view without events is, where such views are a sample: `Side.sampled`.
+    sampled: tuple[float, float] = (0.0, 0.0)
 
 
 #: From one range to another.
@@ -114,7 +116,9 @@ def evidence(of: Quad, total: Quad, prior_rate: Floats, apart: Apart = OVER_TIME
         # The variance of the factor's log, by chance and beside natural change.
         clumped = in_clumps(factor, apart.clumping)
         chance = apart.clumping * (1 / of.events + 1 / usual)
-        beyond = gain / clumped * chance / (chance + apart.natural**2)
+        unsure = _of_sample(of.exposure, of.events, of.exposure, apart.sampled[0])
+        unsure += _of_sample(of.usual_exposure, of.usual_events, base, apart.sampled[1])
+        beyond = gain / clumped * chance / (chance + apart.natural**2 + unsure)
         expected = of.exposure * usual / base * elsewhere
         excess = of.events - expected
         gain = (of.events * np.log(factor) - excess) / clumped
@@ -149,6 +153,14 @@ def in_clumps(factor: Floats, clumping: float) -> Floats:
     compound = mean * far * np.log(tilt) - ones * (tilt - 1) - twos * (np.square(tilt) - 1)
     found: Floats = mean * (far * np.log(far) - far + 1) / compound
     return found
+
+
+def _of_sample(exposure: Floats, events: Floats, base: Floats, each: float) -> Floats:
+    """The variance of the log of `base`, of whose exposure views without events are a sample, and stand for `each` of as many.
+
+    It is each² x their number, and one more than there are: of none, none is known.
+    """
+    return each * (np.maximum(exposure - events, 0.0) + each) / np.square(base + each)
 
 
 def _common_factor(of: Quad, rest: Quad, usual: Floats, base: Floats) -> Floats:

@@ -23,12 +23,17 @@ class Sampling:
     bad_of: int
     good_of: int
 
+    @property
+    def weight(self) -> float:
+        """For how many views one without events stands, of as many as the events are of; 0 where all views are searched."""
+        return self.good_of / self.bad_of if self.good_of > 1 else 0.0
+
     def exposure(self, events: Floats, exposure: Floats) -> Floats:
         """The exposure of sampled rows.
 
         A view without events stands for more views than one with: its exposure is that of as many as the events are of.
         """
-        weighted: Floats = np.where(events > 0, exposure, exposure * (self.good_of / self.bad_of))
+        weighted: Floats = np.where(events > 0, exposure, exposure * (self.weight or 1.0))
         return weighted
 
 

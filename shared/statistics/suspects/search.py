@@ -6,6 +6,7 @@ shows in them, however diluted.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -76,7 +77,9 @@ class Search:
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
         self._found: list[Suspect] = []
-        self._plain = self._apart = AMONG_COHORTS if counts.is_beside_rest else OVER_TIME
+        # Beside the rest exposure is both what there is and what is usual.
+        sampled = (counts.now.sampled, 0.0 if counts.is_beside_rest else counts.usual.sampled)
+        self._plain = self._apart = replace(AMONG_COHORTS if counts.is_beside_rest else OVER_TIME, sampled=sampled)
 
     def until(self, limit: int) -> Searched:
         """Goes on until so many suspects are found, or there are no more."""

@@ -1,7 +1,7 @@
 """A cohort that explains a change, and its confirmation by the counts of all views where a sample was searched. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -115,7 +115,7 @@ def judged(basis: Basis, of: Quad, total: Quad) -> Judged:
         Quad(one.events / basis.event, one.exposure * now, one.usual_events / basis.event, one.usual_exposure * usual)
         for one, (now, usual) in ((of, basis.mix), (total, basis.mix_of_all))
     )
-    found = evidence(own, whole, np.asarray(basis.prior_rate), basis.apart)
+    found = evidence(own, whole, np.asarray(basis.prior_rate), replace(basis.apart, sampled=(0.0, 0.0)))
     return Judged(
         float(found.gain) - basis.cost,
         float(found.beyond) - basis.cost,

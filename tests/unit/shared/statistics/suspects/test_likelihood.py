@@ -55,3 +55,20 @@ def test_natural_change_weighs_where_chance_does_not() -> None:
         evidence(large, TOTAL, RATE, clumped).beyond / evidence(large, TOTAL, RATE, replace(clumped, natural=0)).beyond
     )
     assert share[0] > shares[1]
+
+
+def test_what_a_sample_does_not_know_is_no_evidence() -> None:
+    """Of a cohort no view without events was drawn: that none is there is not said by that."""
+    none, few, many = quad(10, 10, 10, 300), quad(60, 700, 60, 2_000), quad(900, 15_000, 900, 30_000)
+    sampled = replace(OVER_TIME, sampled=(10.0, 0.0))
+
+    shares = [
+        float(evidence(of, TOTAL, RATE, sampled).beyond[0] / evidence(of, TOTAL, RATE).beyond[0])
+        for of in (none, few, many)
+    ]
+    assert shares[0] < 0.5
+    assert shares == sorted(shares)
+    assert 0.9 < shares[2] < 1
+    assert evidence(none, TOTAL, RATE, sampled).gain == evidence(none, TOTAL, RATE).gain
+    of_usual = replace(OVER_TIME, sampled=(0.0, 10.0))
+    assert evidence(few, TOTAL, RATE, of_usual).beyond < evidence(few, TOTAL, RATE).beyond

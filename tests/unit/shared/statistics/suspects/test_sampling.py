@@ -35,3 +35,9 @@ def test_a_sample_has_the_rate_of_all_views(bad: int) -> None:
     exposure = how.exposure(events[chosen], np.ones(int(chosen.sum())))
 
     assert events[chosen].sum() / exposure.sum() == pytest.approx(bad / views, rel=0.02)
+
+
+def test_a_view_without_events_stands_for_as_many_as_were_left_out() -> None:
+    assert Sampling(2, 12).weight == 6
+    assert Sampling(1, 1).weight == 0
+    assert list(Sampling(1, 1).exposure(np.array([0.0, 1.0]), np.array([3.0, 3.0]))) == [3, 3]

@@ -16,8 +16,10 @@ from shared.statistics.suspects.counts import (
     beside_rest,
     clump,
     coded,
+    numbered,
     of_cells,
 )
+from shared.statistics.suspects.sampling import Sampling
 from shared.statistics.suspects.search import NEAR_MAX, Search, searched, suspects
 from shared.statistics.suspects.suspect import COUNTED, LINE, Suspect
 
@@ -358,3 +360,30 @@ def test_descriptions_of_the_same_rows_are_told_apart_by_their_costs_in_any_orde
     for _ in range(5):
         again = searched(replace(counts, now=shuffled(counts.now), usual=shuffled(counts.usual)))
         assert (named(again.found), named(again.near)) == (named(found.found), named(found.near))
+
+
+def sampled(views: int, usual: int, how: Sampling, *, weight: float) -> Counts:
+    """Of calm views the sample, beside few usual ones that are all there."""
+    chance, cards = np.random.default_rng(4), (40, 40, 12, 5)
+    columns = [(card * chance.random(views + usual) ** 2).astype(np.int32) for card in cards]
+    events = (chance.random(views + usual) < 0.1).astype(float)
+    is_now = np.arange(views + usual) < views
+    number = chance.integers(0, 1 << 30, views + usual)
+    sides = is_now & (number % np.where(events > 0, how.bad_of, how.good_of) == 0), ~is_now
+    now, before = (events[side] for side in sides)
+    return numbered(
+        ("asn", "title", "country", "cdn"),
+        [[str(code) for code in range(card)] for card in cards],
+        ([column[sides[0]] for column in columns], [column[sides[1]] for column in columns]),
+        (now, how.exposure(now, np.ones(now.size))),
+        (before, np.ones(before.size)),
+        sampled=(weight, 0.0),
+    )
+
+
+def test_a_sample_of_calm_views_names_nothing_beside_a_short_baseline() -> None:
+    """Views without events are one in sixty: of small cohorts hardly any is drawn, which is no sign of failures."""
+    how = Sampling(4, 60)
+
+    assert suspects(sampled(600_000, 6_000, how, weight=how.weight)) == []
+    assert suspects(sampled(600_000, 6_000, how, weight=0.0)) != []
