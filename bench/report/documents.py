@@ -1,8 +1,8 @@
 """Every figure of the documents, written from the result files by `python -m bench.report`.
 
 Copies what the benchmarks wrote on this machine to `bench/results`, then writes bench/README.md, its chart, and the blocks
-between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, docs/results.md, docs/capacity.md, docs/growing.md
-and docs/alerts.md.
+between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, docs/results.md, docs/capacity.md, docs/growing.md,
+docs/alerts.md and docs/suspects.md.
 """
 
 import re
@@ -20,7 +20,16 @@ from bench.scale import extrapolated
 
 ROOT: Final = Path(__file__).parents[2]
 #: The documents that have blocks of figures.
-DOCUMENTS: Final = ("README.md", "docs/results.md", "docs/capacity.md", "docs/growing.md", "docs/alerts.md")
+DOCUMENTS: Final = (
+    "README.md",
+    "docs/results.md",
+    "docs/capacity.md",
+    "docs/growing.md",
+    "docs/alerts.md",
+    "docs/suspects.md",
+)
+#: What docs/suspects.md shows of its method.
+_SUSPECTS: Final = ("suspects-2500000", "suspects", "suspects-latency")
 _CHART: Final = "processor.svg"
 _BLOCK: Final = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -43,6 +52,7 @@ def written() -> dict[Path, str]:
     blocks: dict[str, Callable[[], list[str]]] = {
         **{name: partial(section, part) for name, part in results.items()},
         "readme": partial(figures.readme, results),
+        "suspects-goals": partial(table, [results[name] for name in _SUSPECTS]),
         "capacity-cores": partial(capacity.cores, results),
         "capacity-views": partial(capacity.views, results),
         "capacity-million": partial(capacity.million, results),

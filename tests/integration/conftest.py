@@ -21,6 +21,7 @@ from shared import topics
 from shared.settings import Settings
 from shared.topics import Topic
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
+from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
 from tests.integration.parts.failing import AUTHORIZER, Scene, scene_on
 
@@ -94,7 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The finalizer's own Spark session, one for all tests: starting a JVM costs more than most of them."""
     settings = finalizer_settings(tmp_path_factory.mktemp("spark"), "postgresql://nobody@127.0.0.1/none", cores="2")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in short_spark.environment().items():
+        for name, value in short_spark.environment(is_shared=True).items():
             patch.setenv(name, value)
         session = finalizer_session.start(settings)
     session.sparkContext.setLogLevel("OFF")
@@ -102,6 +103,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.conf.set(name, value)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
+    """A JVM for the Spark of one finalizer process after the other. Its files are not among the test's."""
+    jvm = WarmJvm(tmp_path_factory.mktemp("jvm"), short_spark.environment(is_shared=True))
+    yield jvm
+    jvm.end()
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests import scheduling
 
 INTEGRATION = Path(__file__).parents[1] / "integration"
@@ -12,14 +14,21 @@ def nodeid(file: str, test: str = "test_one") -> str:
     return f"tests/integration/{file}::{test}"
 
 
-def test_every_file_that_uses_the_spark_session_is_in_its_group() -> None:
+@pytest.mark.parametrize(
+    ("group", "fixtures", "files"),
+    [
+        ("spark", r"spark: SparkSession|warehouse: Warehouse", scheduling.SHARING_SPARK),
+        ("jvm", r"warm_jvm: WarmJvm", scheduling.SHARING_A_JVM),
+    ],
+)
+def test_every_file_that_uses_a_shared_jvm_is_in_its_group(group: str, fixtures: str, files: tuple[str, ...]) -> None:
     uses = {
         str(path.relative_to(INTEGRATION))
         for path in INTEGRATION.rglob("test_*.py")
-        if re.search(r"\b(spark: SparkSession|warehouse: Warehouse)\b", path.read_text())
+        if re.search(rf"\b({fixtures})\b", path.read_text())
     }
-    assert uses == set(scheduling.SHARING_SPARK)
-    assert {scheduling.group_of(nodeid(name)) for name in uses} == {"spark"}
+    assert uses == set(files)
+    assert {scheduling.group_of(nodeid(name)) for name in uses} == {group}
 
 
 def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:

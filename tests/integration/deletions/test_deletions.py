@@ -18,6 +18,7 @@ from shared import topics
 from shared.partitioning import view_key
 from tests.integration.deletions.deleting import Feed, Kept, delete_exports, holding, tables_holding
 from tests.integration.finalizer.finalizing import Installation, wait_for_exit
+from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import topics_of
 from tests.integration.parts.feed import committed
 from tests.integration.parts.slots import Slot, wait_until
@@ -63,11 +64,11 @@ def slots(broker: Broker, folder: Path) -> Iterator[None]:
 
 
 def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
-    broker: Broker, postgres: Postgres, tmp_path: Path
+    broker: Broker, postgres: Postgres, tmp_path: Path, warm_jvm: WarmJvm
 ) -> None:
     dsn = postgres.create_database(f"deletions_{uuid4().hex}")
     feed, kept = Feed(broker), Kept(tmp_path / "exports")
-    installation = Installation(tmp_path, broker.bootstrap, dsn)
+    installation = Installation(tmp_path, broker.bootstrap, dsn, jvm=warm_jvm)
     options = {"applications": "recordings", "objects": str(tmp_path / "objects"), "deletion_settle_seconds": "0"}
     with slots(broker, tmp_path):
         for viewer, words, name in ((VIEWER, MARKER, "hers"), (OTHER, OTHER, "another")):
@@ -92,10 +93,10 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
 
         command = f"forget --customer acme --viewer {VIEWER} --session session-hers"
         # The process is killed between the work of its second step and the note of it.
-        with installation.running(command, crash_at="deletion_step:2", **options) as child:
+        with installation.running(command, jvm=warm_jvm, crash_at="deletion_step:2", **options) as child:
             wait_for_exit(child)
             assert child.exit_code == -signal.SIGKILL
-        with installation.running(command, **options) as child:
+        with installation.running(command, jvm=warm_jvm, **options) as child:
             wait_for_exit(child)
             assert child.exit_code == 0, (tmp_path / "finalizer.log").read_text()[-3000:]
         asyncio.run(delete_exports(dsn, kept))

@@ -28,6 +28,7 @@ from tests.integration.alerts.alerting import alerting, asked
 from tests.integration.alerts.notifying import notifications
 from tests.integration.deletions.deleting import Feed, Kept, delete_exports, holding, tables_holding
 from tests.integration.finalizer.finalizing import Installation, wait_for_exit
+from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import topics_of
 from tests.integration.parts.feed import committed
 from tests.integration.parts.slots import Slot, wait_until
@@ -86,14 +87,14 @@ def newest_by_key(records: Iterable[Message]) -> dict[bytes, bytes | None]:
 
 
 def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
-    broker: Broker, postgres: Postgres, tmp_path: Path
+    broker: Broker, postgres: Postgres, tmp_path: Path, warm_jvm: WarmJvm
 ) -> None:
     dsn = postgres.create_database(f"deletions_{uuid4().hex}")
     accounts_schema.migrate(dsn)
     schema.migrate(dsn)
     alerting(dsn, add_rules)
     feed, kept = Feed(broker), Kept(tmp_path / "exports")
-    installation = Installation(tmp_path, broker.bootstrap, dsn)
+    installation = Installation(tmp_path, broker.bootstrap, dsn, jvm=warm_jvm)
     with processes(broker, dsn, tmp_path):
         published = "SELECT count(*) FROM alerts.environments WHERE published = version"
         wait_until(lambda: asked(dsn, published) == [(2,)], "rules are published", 60)
@@ -115,10 +116,10 @@ def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
         # Killed between the withdrawal of rules and the note of it; then, after that, between that of incidents and its note.
         command, options = f"forget --customer {GONE} --whole-customer", {"deletion_settle_seconds": "30"}
         for crash_at in ("deletion_step:1", "deletion_step:4"):
-            with installation.running(command, crash_at=crash_at, **options) as child:
+            with installation.running(command, jvm=warm_jvm, crash_at=crash_at, **options) as child:
                 wait_for_exit(child)
                 assert child.exit_code == -signal.SIGKILL
-        with installation.running(command, **options) as child:
+        with installation.running(command, jvm=warm_jvm, **options) as child:
             wait_for_exit(child)
             assert child.exit_code == 0, (tmp_path / "finalizer.log").read_text()[-3000:]
         asyncio.run(delete_exports(dsn, kept))

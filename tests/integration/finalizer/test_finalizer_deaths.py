@@ -11,7 +11,6 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from deploy.local import short_spark
 from deploy.local.postgres import Postgres
 from shared.codec import VIEW
 from shared.schemas.view import View
@@ -49,14 +48,6 @@ UNUSABLE = (
     (VIEW.encode(a_view("before-time", first_append_ms=-(2**63))), "invalid"),
     (VIEW.encode(a_view("nobody", customer="no:body")), "invalid"),
 )
-
-
-@pytest.fixture
-def warm_jvm(tmp_path: Path) -> Iterator[WarmJvm]:
-    """A JVM for the Spark of one process after the other."""
-    jvm = WarmJvm(tmp_path, short_spark.environment())
-    yield jvm
-    jvm.end()
 
 
 @pytest.fixture
