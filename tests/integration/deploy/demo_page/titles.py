@@ -72,7 +72,7 @@ def at_a_time(seen: Seen, told: Told) -> None:
     least = {video: _most_at_once(_known(view) for view in views) for video, views in by_video.items()}
     most = {video: _most_at_once(_there(view, told) for view in views) for video, views in by_video.items()}
     seen.go("Titles", customer="acme", within=RANGE)
-    lines = seen.page.locator(".chart .legend li")
+    lines = seen.page.locator(".chart").first.locator(".legend li")
     expect(lines).to_have_count(5, timeout=SOON_MS)
     shown = {}
     for line in lines.all():
