@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from loadtest.story import Story
-from loadtest.truth import SimulatedBeacon, row
+from loadtest.truth import TIMES, SimulatedBeacon, row
 
 
 @dataclass(slots=True)
@@ -77,7 +77,8 @@ class Ledger:
             self.totals.beacons_dropped += len(delivered)
             return
         self.totals.views_started += 1
-        truth["acked_until_ms"] += view.loaded_ms
+        for name in TIMES:
+            truth[name] += view.loaded_ms
         self._rows.append(truth)
 
     @property

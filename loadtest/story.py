@@ -54,6 +54,8 @@ PLOTS: Final[tuple[tuple[Plot, float], ...]] = (
     ("page_load", 0.06),
 )
 LADDER_BPS: Final = (400_000, 900_000, 1_800_000, 3_200_000, 6_000_000)
+#: What a player reports that the incident made give up; no other one does.
+GAVE_UP_CODE: Final = "4100"
 _HOUR_MS: Final = 3_600_000
 
 
@@ -261,8 +263,10 @@ def _leaving(rng: Random, clean_share: float) -> Kind:
 
 def _error(rng: Random, player: Player, at_ms: int) -> Moment:
     """A fatal error; only mux can mark one as a business exception."""
-    business = player.source == "mux" and rng.random() < 0.15 and player.stalls_from_ms is None
-    return Moment(at_ms, "error", code=str(rng.choice((1002, 2003, 2004, 3016))), business_exception=business)
+    is_hit = player.stalls_from_ms is not None
+    business = player.source == "mux" and rng.random() < 0.15 and not is_hit
+    code = str(rng.choice((1002, 2003, 2004, 3016)))
+    return Moment(at_ms, "error", code=GAVE_UP_CODE if is_hit else code, business_exception=business)
 
 
 def _incidents(rng: Random, player: Player, from_ms: int, until_ms: int) -> list[tuple[Moment, ...]]:

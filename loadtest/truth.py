@@ -6,10 +6,15 @@ had counted at its last delivered beacon. If it is integrated from states (CMCD)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from loadtest.score import scores
 from loadtest.story import Moment, Player, Story
 from loadtest.tally import Tally, tally
+
+#: In a row of the truth beside fields of a view: when it started, when its player left, and when its last delivered beacon was
+#: emitted. ms since page load; in the truth file ms since 1970 by the right clock.
+TIMES: Final = ("started_ms", "left_ms", "acked_until_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
     failed = error is not None and not error.business_exception
     end_reason = _end_reason(story, seen, error, delivered)
     names_all = player.client in ("mux-embed", "cmcd-reporter")
-    return {
+    found = {
         "customer_id": player.customer_id,
         "view_id": player.view_id,
         "source": player.source,
@@ -88,8 +93,11 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "gap_ms": 0,
         "gap_count": 0,
         "clock_step_count": 0,
+        "started_ms": start.at_ms,
+        "left_ms": story.moments[-1].at_ms,
         "acked_until_ms": max(beacon.at_ms for beacon in delivered),
     }
+    return found | scores(found)
 
 
 def _placed(player: Player) -> dict[str, Any]:

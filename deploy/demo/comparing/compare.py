@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from loadtest.truth import TIMES
 from shared.statistics.histogram import quantile
 
 #: Relative error that a percentile may have: half the ratio of a histogram bucket's bounds.
@@ -38,7 +39,7 @@ _SHOWN_SUMS: Final = ("views", "started", "playback_failures", "exits_before_sta
 _OF_RATIOS: Final = ("rebuffer_ms", "watch_ms", "bitrate_integral", "bitrate_time_ms")
 
 #: In the players' file beside the row's fields, but no field of it.
-_NO_FIELDS: Final = frozenset({"acked_until_ms"})
+_NO_FIELDS: Final = frozenset(TIMES)
 
 Row = Mapping[str, Any]
 ViewKey = tuple[str, str]

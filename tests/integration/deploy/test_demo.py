@@ -23,7 +23,7 @@ from deploy.local.process import wait_until
 from loadtest.incident import incident_of
 from shared.topics import PROFILES, VIEWS
 from tests.documents import Block, run_by
-from tests.integration.deploy import demo_page
+from tests.integration.deploy.demo_page import holding
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -50,7 +50,7 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
         # However slow the browser is, nobody plays meanwhile: the services go on, and the demo begins nothing more.
         demo.send_signal(signal.SIGSTOP)
         try:
-            demo_page.hold(tmp_path / "demo", incident_of(_SECONDS))
+            holding.hold(tmp_path / "demo", incident_of(_SECONDS))
         finally:
             demo.send_signal(signal.SIGCONT)
         wait_until(lambda: says("Ctrl-C ends everything."), _PARTS_SECONDS_MAX, "all parts are shown, and it stays up")

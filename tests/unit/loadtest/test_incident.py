@@ -7,7 +7,7 @@ from loadtest import cmcd, mux
 from loadtest.devices import COMPUTER, DEVICES
 from loadtest.headers import headers_of
 from loadtest.incident import NETWORKS, incident_of
-from loadtest.story import TAIL_MS, Story, story_of
+from loadtest.story import GAVE_UP_CODE, TAIL_MS, Story, story_of
 from loadtest.truth import row
 from services.collector.http.clients import AGENTS_PARSED_BY_ADDRESS_MAX, Agents
 from services.collector.intake.sender.client import NO_AGENT
@@ -29,6 +29,8 @@ def test_who_is_hit_stalls_until_the_player_gives_up() -> None:
         assert INCIDENT.hits(story.player)
         assert "error" in kinds(story)
         assert story.ends_ms > INCIDENT.from_ms
+        assert {moment.code for moment in story.moments if moment.kind == "error"} == {GAVE_UP_CODE}
+    assert GAVE_UP_CODE not in {moment.code for story in CALM for moment in story.moments}
     stalls = sum(kind == "rebufferstart" for story in HIT for kind in kinds(story))
     assert stalls > len(HIT)
 

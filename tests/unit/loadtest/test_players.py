@@ -86,6 +86,8 @@ async def test_the_truth_counts_what_the_collector_has_stored(
     assert {view["view_id"]: view["beacon_count"] for view in truth["views"]} == {
         view["view_id"]: counts[view["view_id"]] for view in truth["views"]
     }
+    for view in truth["views"]:
+        assert truth["began_ms"] <= view["started_ms"] <= view["acked_until_ms"] <= view["left_ms"]
     in_views = sum(view["beacon_count"] for view in truth["views"])
     assert totals["beacons_dropped"] == len(fake.stored) - in_views
 

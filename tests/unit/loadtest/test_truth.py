@@ -58,10 +58,32 @@ def test_a_view_watched_to_its_end_holds_every_measure() -> None:
         video_id="movie-1",
         cdn="fastly",
         player_name="main",
+        # 8 / 8.5; one stall, 2,000 of 22,700 ms: half of 89.443 and 41.434; the root of 94.118 * 65.439
+        score_startup=94.12,
+        score_smooth=65.44,
+        score_success=100,
+        score_view=78.48,
         # networkchange playerready, viewstart renditionchange play, playing, rebuffer 2, renditionchange, seek 2, pause,
         # play playing, hb at 26700, pause ended, viewend
         beacon_count=18,
     )
+
+
+def test_a_view_that_never_started_is_scored_by_why() -> None:
+    start = Moment(1_000, "start")
+    for moments, success, view in (
+        ((Moment(1_999, "close"),), None, None),
+        ((Moment(2_000, "close"),), 50, 50),
+        ((Moment(1_500, "error", code="2003"), Moment(2_000, "close")), 0, 0),
+        ((Moment(1_500, "error", code="1002", business_exception=True), Moment(2_000, "close")), None, None),
+    ):
+        found = truth_of(story(Moment(0, "load"), start, *moments))
+        holds(found, score_startup=None, score_smooth=None, score_success=success, score_view=view)
+
+
+def test_the_times_of_a_view_that_crashes_are_its_begin_its_end_and_its_last_beacon() -> None:
+    view = story(*EVENTFUL[:-2], Moment(29_000, "crash"))
+    holds(truth_of(view), started_ms=1_000, left_ms=29_000, acked_until_ms=26_700)
 
 
 def test_a_crash_in_a_seek_counts_the_seek_but_not_its_time_for_mux() -> None:

@@ -2,7 +2,7 @@
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
 import { rangeOf } from "../core/behind.js";
-import { narrowed, narrowedLive } from "../core/place/filters.js";
+import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { titleOf, viewsAt } from "../core/audience.js";
@@ -23,6 +23,7 @@ import { go, Link, place } from "../parts/place.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { classOf } from "../parts/notable/thresholds.js";
 import { SortHead, sortBy } from "../parts/sorting.js";
+import { LiveViewers } from "./titles_live.js";
 import { Retention } from "./titles_retention.js";
 import { AtATime, DrawnBox, OpenMissing, Together, useTogether } from "./titles_together.js";
 
@@ -120,7 +121,8 @@ function Drawn({ data }) {
     <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}<span id="title-links"> · ${Object.entries(LINKS).map(([screen, text], at) => html`${at > 0 && " · "}<${Link} to=${{ ...of, screen }}>${text}<//>`)}</span></p>
     <h3><${AtATime} />${data.peak && html` <span class="note" id="title-peak">most <${Link} to=${viewsAt(data.peak.at_ms, of, data.about.range)} title="the views that were open then">${countText(data.peak.views)}<//> at ${momentText(data.peak.at_ms, tz)}</span>`}</h3>
     <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} range=${data.about.range} />
-    <${OpenMissing} range=${data.about.range}>${data.title && html`<${Link} to=${{ screen: "", filters: narrowedLive(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}<//>
+    <${OpenMissing} range=${data.about.range}>${data.title && html`<${Link} to=${{ screen: "", filters: narrowed(filters, "video_title", data.title), more: {} }}>Its viewers now<//>`}<//>
+    <${LiveViewers} titles=${[{ title: titleOf(data), name: data.title }]} />
     <h3>Quality</h3>
     <${Facts} id="title-figures" names=${FIGURES} metrics=${data.metrics} of=${of} />
     <${MixedClients} metrics=${FIGURES} within=${{ ...place.value, ...of }} />

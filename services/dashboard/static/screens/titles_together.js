@@ -2,17 +2,16 @@
 // The viewers at a time of several titles in one chart: those with the most at once, or those that are chosen.
 
 import { useRef } from "preact/hooks";
-import { chosenOf, CURVES_MAX, linesOfTitles, toggled } from "../core/audience.js";
+import { chosenOf, CURVES_MAX, linesOfTitles, openStretch, toggled } from "../core/audience.js";
 import { countText } from "../core/words/format.js";
-import { HOUR_MS, momentText } from "../core/place/ranges.js";
+import { momentText } from "../core/place/ranges.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { go, Link, place } from "../parts/place.js";
+import { LiveViewers } from "./titles_live.js";
 
-/** So near now some views that were open then are open still, and miss in a curve of finished ones: most are shorter. */
-const OPEN_MS = 6 * HOUR_MS;
 /** What a curve of viewers is, for those who ask. */
 const COUNTED = "finished views that had begun at a moment, and ended later; each point is the most at once from its time to that of the next";
 
@@ -58,7 +57,8 @@ function Drawn({ data, isChosen }) {
     <p class="note" id="together-of">${isChosen ? html`The titles that are ticked below. <${Largest} />` : `Those with the most at once, of ${all}. Tick titles below to draw others, up to ${CURVES_MAX}.`}</p>
     <${Chart} times=${times} lines=${drawn} unit="viewers" tz=${tz} title="Viewers at a time by title" hasCounts=${false} range=${data.about.range}
       zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />
-    <${OpenMissing} range=${data.about.range}><${Link} to=${{ screen: "", more: {} }}>Viewers now<//><//>`;
+    <${OpenMissing} range=${data.about.range}><${Link} to=${{ screen: "", more: {} }}>Viewers now<//><//>
+    <${LiveViewers} titles=${lines.map(({ title }, at) => ({ title, name: data.titles[at].title }))} />`;
 }
 
 /** A title of the legend: it leads to itself, with its highest moment. @param {{one: any, title: string}} props */
@@ -76,6 +76,6 @@ export function DrawnBox({ curves: { drawn, isKnown }, video, title }) {
     onClick=${(/** @type {Event} */ event) => isFixed && event.preventDefault()} onChange=${() => go({ more: { videos: toggled(drawn, video) } })} />`;
 }
 
-/** Says whom the curves of a range miss that reaches to the present. @param {{range: {to_ms: number}, children?: any}} props - `children`: where those are. */
+/** Says whom the curves of a range miss that reaches to the present. @param {{range: {from_ms: number, to_ms: number}, children?: any}} props - `children`: where those are. */
 export const OpenMissing = ({ range, children }) =>
-  range.to_ms > Date.now() - OPEN_MS && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so a curve falls towards now. ${children}</p>`;
+  openStretch(range, Date.now()) && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so a curve falls towards now. ${children}</p>`;

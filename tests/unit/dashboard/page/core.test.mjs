@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard/static/core/audience.js";
+import { chosenOf, linesOfLive, linesOfTitles, liveOfTitle, openStretch, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
@@ -767,6 +767,36 @@ test("each title has a line of its own, also two of one name and one without", (
   const { times, lines } = linesOfTitles({ at_ms: [60_000, 120_000], titles });
   assert.deepEqual(times, [60, 120]);
   assert.deepEqual(lines.map(({ title, key, values }) => [title, key, values]), [["Final (1)", ["1"], [0, 1]], ["Final (2)", ["2"], [1, 2]], ["3", ["3"], [2, 3]], ["4", ["4"], [3, 4]], ["5", ["5"], [4, 5]]]);
+});
+
+test("views may be open still in the last six hours of a range up to now", () => {
+  const now_ms = 1_000 * HOUR_MS + 30_000;
+  const minute_ms = 1_000 * HOUR_MS + 60_000;
+  assert.deepEqual(openStretch({ from_ms: now_ms - DAY_MS, to_ms: now_ms + DAY_MS }, now_ms), { from_ms: minute_ms - 6 * HOUR_MS, until_ms: minute_ms });
+  assert.deepEqual(openStretch({ from_ms: now_ms - HOUR_MS, to_ms: now_ms - 60_000 }, now_ms), { from_ms: 999 * HOUR_MS, until_ms: 1_000 * HOUR_MS });
+  assert.equal(openStretch({ from_ms: now_ms - 2 * DAY_MS, to_ms: now_ms - DAY_MS }, now_ms), null);
+  assert.equal(openStretch({ from_ms: now_ms + HOUR_MS, to_ms: now_ms + DAY_MS }, now_ms), null);
+});
+
+test("live figures know a title by its name, and under one filter that names a value", () => {
+  const fastly = filterOf("cdn", ["fastly"]);
+  assert.deepEqual(liveOfTitle([], "Final"), { dimension: "video_title", value: "Final" });
+  assert.deepEqual(liveOfTitle([], "F".repeat(70)), { dimension: "video_title", value: "F".repeat(64) });
+  assert.deepEqual(liveOfTitle([fastly], "Final"), { dimension: "cdn,video_title", value: "fastly\u001fFinal" });
+  // The filter by a title gives way to that of this one.
+  assert.deepEqual(liveOfTitle([filterOf("video_title", ["Other"])], "Final"), { dimension: "video_title", value: "Final" });
+  assert.equal(liveOfTitle([fastly, filterOf("country", ["DE"])], "Final"), null);
+  assert.equal(liveOfTitle([filterOf("cdn", ["fastly", "akamai"])], "Final"), null);
+});
+
+test("live viewers are drawn from the begin of each minute, and a title that is not known has a gap", () => {
+  const named = [{ title: "A", value: "a" }, { title: "B", value: null }, { title: "C", value: "c" }];
+  const past = { from_ms: 60_000, step_ms: 60_000, values: [{ value: "c", series: { viewers_now: [3, null] } }, { value: "other", series: { viewers_now: [1, 1] } }] };
+  const drawn = linesOfLive(past, named);
+  assert.deepEqual(drawn?.times, [60, 120]);
+  assert.deepEqual(drawn?.lines.map(({ title, values }) => [title, values]), [["A", [null, null]], ["B", [null, null]], ["C", [3, null]]]);
+  assert.equal(linesOfLive(past, named.slice(0, 2)), null);
+  assert.equal(linesOfLive({ ...past, values: [] }, named), null);
 });
 
 test("what is asked of one moment has it in its range: the place's own, or the day around it", () => {
