@@ -8,7 +8,7 @@ import { missingOf, verdictOf } from "../../../../services/dashboard/static/core
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
-import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
+import { leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { fieldText, openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
@@ -753,6 +753,16 @@ test("what is drawn is what is exported", () => {
   const bySort = (/** @type {string} */ sort) => tableOf({ sort }, { name: "startup_ms_p95", kind: "percentile" }).order_by;
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "views", ""].map(bySort), ["startup_ms_p95", "startup_ms_p95", "views", "views"]);
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
+});
+
+test("a table that is sorted by a percentile lists groups whose figure is shown, unless somebody says otherwise", () => {
+  const p95 = { name: "startup_ms_p95", kind: "percentile" };
+  const asked = (/** @type {Record<string, string>} */ more, metric = p95) => tableOf(more, metric).views_min;
+  assert.deepEqual([asked({ sort: "startup_ms_p95" }), asked({ sort: "startup_ms_p95", views_min: "" }), asked({ sort: "startup_ms_p95", order: "ascending" })], ["100", "100", "100"]);
+  assert.deepEqual([asked({ sort: "startup_ms_p95", views_min: "7" }), asked({ sort: "startup_ms_p95", views_min: "0" })], ["7", "0"]);
+  // By views every group has its place, and a median is shown of any.
+  assert.deepEqual([asked({}), asked({ sort: "views" }), asked({ sort: "x" }, { name: "startup_ms_p50", kind: "percentile" })], ["", "", ""]);
+  assert.deepEqual([leastOf({ sort: "startup_ms_p95", views_min: "7" }, p95), leastOf({ sort: "views" }, p95)], ["100", ""]);
 });
 
 test("titles that are drawn together are those of the address, and a click adds or takes one", () => {
