@@ -247,7 +247,7 @@ export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_m
 export function cellsOf(now) {
   const rebuffering = now && ratio(now.rebuffering_now, now.viewers_now);
   const bitrate = now && ratio(now.bitrate_bps_now, now.bitrate_viewers_now);
-  return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, rebuffering_n: `n ${countText(now?.viewers_now ?? 0)}`, bitrate: bitrateText(bitrate), bps: bitrate, bitrate_n: `n ${countText(now?.bitrate_viewers_now ?? 0)}` };
+  return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, rebuffering_n: `n ${countText(now?.viewers_now ?? 0)}`, bitrate: bitrateText(bitrate), bitrate_n: `n ${countText(now?.bitrate_viewers_now ?? 0)}` };
 }
 
 /** By what a card of Now is sorted: what a column shows. @type {Record<string, (one: any) => number | null>} */

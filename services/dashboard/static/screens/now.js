@@ -21,6 +21,7 @@ import { RecentIncidents } from "../parts/notable/incidents.js";
 import { metricOf, seen } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { go, Link, place } from "../parts/place.js";
+import { classOfLive } from "../parts/notable/thresholds.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
 import { later } from "../parts/later.js";
 import { Slices, wordsOf } from "./now_slices.js";
@@ -160,7 +161,7 @@ function Tile({ tile, picture, span_ms, isChosen, of }) {
   return html`<article class="tile" id=${`tile-${tile.name}`} data-chosen=${isChosen}>
     <h3><${Term} title=${tile.title} term=${tile.term} /></h3>
     <button type="button" class="pick-tile" aria-pressed=${isChosen} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
-      <span class="unseen">Draw ${tile.title}: </span><span class="value">${valueText(tile.unit, value)}</span>
+      <span class="unseen">Draw ${tile.title}: </span><span class=${`value ${classOfLive(tile.name, figures)}`}>${valueText(tile.unit, value)}</span>
       <span class="aside">${aside || "\u00a0"}</span>
       <${Spark} values=${valuesOf(tile, picture.series)} />
     </button>

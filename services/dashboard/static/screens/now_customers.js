@@ -6,9 +6,10 @@ import { countText, shareText } from "../core/words/format.js";
 import { Field } from "../parts/field.js";
 import { Meaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
+import { cellClassOf } from "../parts/notable/thresholds.js";
 import { go, Link, place } from "../parts/place.js";
 import { SortHead } from "../parts/sorting.js";
-import { isWarm, TERMS, WITHOUT } from "./now_slices.js";
+import { TERMS, WITHOUT } from "./now_slices.js";
 
 /** @param {{picture: any}} props */
 export default function Customers({ picture }) {
@@ -40,11 +41,11 @@ function CustomerRow({ one }) {
   return html`<tr>
     <th scope="row"><${Link} to=${{ customer }}>${customer}<//></th>
     <td>${behind({ isCount: false }, cells.viewers)}</td>
-    <td class=${now && isWarm(now) ? "is-warm" : ""}>${behind({ isCount: false }, cells.rebuffering)} <span class="note">${cells.rebuffering_n}</span></td>
-    <td>${behind({ isCount: false }, cells.bitrate)} <span class="note">${cells.bitrate_n}</span></td>
+    <td class=${cellClassOf("rebuffering", now)}>${behind({ isCount: false }, cells.rebuffering)} <span class="note">${cells.rebuffering_n}</span></td>
+    <td class=${cellClassOf("bitrate", now)}>${behind({ isCount: false }, cells.bitrate)} <span class="note">${cells.bitrate_n}</span></td>
     <td>${behind({ isCount: true }, countText(totals.views_started))}</td>
-    <td>${counted("playback_failures", totals.failures, totals.views_started, "views started")}</td>
-    <td>${counted("exits_before_start", totals.exits_before_start, totals.views_finished, "views finished")}</td>
+    <td class=${cellClassOf("failures", totals)}>${counted("playback_failures", totals.failures, totals.views_started, "views started")}</td>
+    <td class=${cellClassOf("exits", totals)}>${counted("exits_before_start", totals.exits_before_start, totals.views_finished, "views finished")}</td>
     <td><a href=${`/limits?customer=${encodeURIComponent(customer)}`} aria-label=${`limits of ${customer}`}>limits</a></td>
   </tr>`;
 }

@@ -10,7 +10,7 @@ import { Meaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { nameOf, titleOf } from "../parts/data/known.js";
 import { WorldMap } from "../parts/drawing/map.js";
-import { classOf } from "../parts/notable/thresholds.js";
+import { cellClassOf } from "../parts/notable/thresholds.js";
 import { go, Link, place } from "../parts/place.js";
 import { SortHead } from "../parts/sorting.js";
 
@@ -58,11 +58,8 @@ function Slice({ name, values, of, isWhole }) {
   </article>`;
 }
 
-/** Whether a slice is marked. @param {any} one */
-export const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
-
-/** Whether its bitrate is. @param {any} one */
-const isLow = (one) => classOf("live_bitrate_bps", { value: cellsOf(one).bps ?? null, n: one.bitrate_viewers_now }) === "is-bad";
+/** Whether a country is marked on the map. @param {any} one */
+const isWarm = (one) => cellClassOf("rebuffering", one) !== "";
 
 /** @param {{name: string, one: any, most: number, of: string[]}} props */
 function SliceRow({ name, one, most, of }) {
@@ -74,9 +71,9 @@ function SliceRow({ name, one, most, of }) {
       ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
     <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
-    <td class=${isWarm(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//> <span class="note">${cells.rebuffering_n}</span></td>
-    <td class=${isLow(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
-    <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
+    <td class=${cellClassOf("rebuffering", one)}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//> <span class="note">${cells.rebuffering_n}</span></td>
+    <td class=${cellClassOf("bitrate", one)}><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
+    <td class=${cellClassOf("failures", one)}><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
   </tr>`;
 }
 

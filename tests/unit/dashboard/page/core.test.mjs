@@ -16,6 +16,7 @@ import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { notesOf, termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
+import { judgedOf } from "../../../../services/dashboard/static/core/live_judged.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
@@ -318,6 +319,28 @@ test("bins of two distributions stand beside each other by their bounds", () => 
 test("live tiles are ratios of the newest figures, and unknown where nobody watches", () => {
   const rebuffering = TILES.find((one) => one.name === "rebuffering");
   assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
+});
+
+test("live figures are judged as finished views are: failures and exits by their share of n", () => {
+  const figures = { viewers_now: 200, rebuffering_now: 30, bitrate_bps_now: 190e6, bitrate_viewers_now: 190, views_started: 50, failures: 4, views_finished: 40, exits_before_start: 10, startups: 9, startup_ms: 90 };
+  const found = Object.fromEntries(TILES.map(({ name }) => [name, judgedOf(name, figures)]));
+  assert.deepEqual(found, {
+    viewers: null,
+    rebuffering: { metric: "live_rebuffering_fraction", figure: { value: 0.15, n: 200 } },
+    bitrate: { metric: "live_bitrate_bps", figure: { value: 1e6, n: 190 } },
+    starts: null,
+    failures: { metric: "playback_failure_fraction", figure: { value: 0.08, n: 50 } },
+    exits: { metric: "exit_before_start_fraction", figure: { value: 0.25, n: 40 } },
+    startup: null,
+  });
+  const none = { metric: "playback_failure_fraction", figure: { value: null, n: 0 } };
+  // Of nobody nothing is known, and views that fail may have started earlier.
+  assert.deepEqual([judgedOf("failures", { failures: 3, views_started: 0 }), judgedOf("failures", {}), judgedOf("failures", null)], [none, none, null]);
+  assert.equal(judgedOf("failures", { failures: 30, views_started: 20 })?.figure.value, 1);
+  // 1 of 20 may be chance, 10 of 200 are none.
+  const threshold = { worse: /** @type {const} */ ("higher"), good: 0.005, bad: 0.02, n: 20 };
+  const levels = [1, 10].map((failures) => judgedOf("failures", { failures, views_started: 20 * failures })).map((one) => levelOf(threshold, String(one?.metric), one?.figure));
+  assert.deepEqual(levels, ["", "bad"]);
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
