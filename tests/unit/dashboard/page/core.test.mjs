@@ -17,6 +17,7 @@ import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/
 import { notesOf, termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
 import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
 import { judgedOf } from "../../../../services/dashboard/static/core/live_judged.js";
+import { judgedGroups } from "../../../../services/dashboard/static/core/judged.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
@@ -237,6 +238,28 @@ test("one failure of 83 is no disaster, and 20 of 100 are", () => {
   assert.equal(levelOf(undefined, "startup_ms_p50", { value: 9, n: 9 }), "");
   const [low, high] = interval(0.5, 100);
   assert.ok(Math.abs(low - 0.4038) < 1e-4 && Math.abs(high - 0.5962) < 1e-4, `${low} ${high}`);
+});
+
+test("a percentile that is not shown is neither good nor bad", () => {
+  const threshold = { worse: /** @type {const} */ ("higher"), good: 1_000, bad: 2_000, n: 10 };
+  assert.deepEqual([99, 100].map((n) => levelOf(threshold, "startup_ms_p95", { value: 9_000, n })), ["", "bad"]);
+});
+
+test("thresholds are in groups by what their metrics are, totals last, and are found by a part of a name", () => {
+  /** @type {Record<string, any>} */
+  const known = {
+    playback_failure_fraction: { title: "playback failures", unit: "fraction", kind: "ratio" },
+    playback_failures: { title: "playback failures, number", unit: "views", kind: "sum" },
+    startup_ms_p50: { title: "video start-up time, median", unit: "ms", kind: "percentile" },
+    startup_ms_p99: { title: "video start-up time, p99", unit: "ms", kind: "percentile" },
+    request_latency_ms: { title: "request latency", unit: "ms", kind: "ratio" },
+    experience_score: { title: "experience", unit: "score", kind: "mean" },
+  };
+  const all = [...Object.keys(known), "live_bitrate_bps"].map((metric) => ({ metric, n: metric === "startup_ms_p50" ? 30 : null }));
+  const shown = (/** @type {string} */ search) => judgedGroups(all, (name) => known[name] ?? { title: name, unit: "", kind: "" }, search).map(({ title, judged, thresholds }) => [title, judged, thresholds.length]);
+  assert.deepEqual(shown(""), [["viewers of this moment", 0, 1], ["shares", 0, 1], ["means and rates", 0, 1], ["scores", 0, 1], ["video start-up time", 1, 2], ["totals of a range", 0, 1]]);
+  assert.deepEqual(shown(" P99 "), [["video start-up time", 0, 1]]);
+  assert.deepEqual([shown("nothing"), shown("totals").length, shown("Bitrate of viewers").length], [[], 1, 1]);
 });
 
 test("a figure of which less is worse is bad below and good above its thresholds, as surely as any other", () => {
