@@ -120,6 +120,8 @@ def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(see
     page.locator("#choose-customer input").fill("fresh")
     page.get_by_role("button", name="Show its beacons").click()
     expect(page.locator("#verdict")).to_contain_text("No beacon in the last 10 minutes", timeout=SOON_MS)
+    expect(page.locator("#verdict-advice")).to_contain_text("Compare the write key in the player")
+    expect(page.locator("#beyond-limits a")).to_have_attribute("href", "/limits?customer=fresh")
     page.locator("#player").select_option("hls.js")
     page.locator("#collector").fill("collect.example.com")
     page.locator("#collector").press("Enter")

@@ -517,6 +517,8 @@ test("a checker says what arrives, and what views do not have", () => {
   const none = { beacons: [], rejected_n: 0 };
   const beacon = { event: "playing", source: "mux", appended_ms: 9_000 };
   assert.equal(verdictOf(none, 10_000).level, "waiting");
+  // Whose key is mistyped is told where to look, as its input is nobody's.
+  assert.match(String(verdictOf(none, 10_000).advice), /Compare the write key in the player .* unknown key, .* status 401\./);
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
   // What is rejected is of all keys: it says nothing of one.
   const underOne = verdictOf({ ...none, keys: [{ key: "pk_b" }], rejected_n: 2 }, 10_000, "pk_a");
