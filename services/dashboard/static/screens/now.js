@@ -6,7 +6,8 @@ import { useEffect } from "preact/hooks";
 import { liveParts, OTHER, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
+import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf } from "../core/live.js";
+import { liveTitle, viewsOfLive } from "../core/live_views.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { First, isNew } from "../parts/arriving/first.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -165,7 +166,7 @@ function Tile({ tile, picture, span_ms, isChosen, of }) {
       <span class="aside">${aside || "\u00a0"}</span>
       <${Spark} values=${valuesOf(tile, picture.series)} />
     </button>
-    <${Link} class="behind" to=${viewsOfLive(tile, { customer: place.value.customer, filters: of })}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
+    <${Link} class="behind" title=${liveTitle(tile, span_ms)} to=${viewsOfLive(tile, { customer: place.value.customer, filters: of })}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
   </article>`;
 }
 

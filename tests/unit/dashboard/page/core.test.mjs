@@ -6,7 +6,7 @@ import { chosenOf, linesOfTitles, toggled } from "../../../../services/dashboard
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
-import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
+import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
 import { leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
@@ -15,7 +15,8 @@ import { fieldText, openText } from "../../../../services/dashboard/static/core/
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { notesOf, termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
-import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
+import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { liveTitle, viewsOfLive } from "../../../../services/dashboard/static/core/live_views.js";
 import { judgedOf } from "../../../../services/dashboard/static/core/live_judged.js";
 import { judgedGroups } from "../../../../services/dashboard/static/core/judged.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
@@ -730,6 +731,17 @@ test("a live count leads to the same views of the last hour, open ones too where
   assert.deepEqual(of.startup, { ...isOpen(viewsBehind("startup_ms_p50", within)), ...hour });
   assert.deepEqual(of.starts, { screen: "views", ...within, more: { open: "1" }, ...hour });
   for (const name of ["viewers", "rebuffering", "bitrate"]) assert.deepEqual(of[name], { screen: "views", ...within, more: { open: "1" }, ...hour }, name);
+});
+
+test("a live count says of how long it is, beside the hour that its link lists", () => {
+  assert.equal(liveTitle({ isCount: true }, 300_000), "counted over the last 5 min; listed are views of the last hour");
+  assert.equal(liveTitle({ isCount: false }, 300_000), "the open views behind it");
+});
+
+test("a filter for views without a number says that it is unknown", () => {
+  const place = viewsWith("startup_ms", { customer: "*", filters: [] }, false);
+  assert.deepEqual([place.filters.map((text) => filterText(text, (name) => name, "UTC")), place.more], [["startup_ms is (unknown)"], {}]);
+  assert.equal(filterText(viewsWith("startup_ms", { customer: "*", filters: [] }, true).filters[0], (name) => name, "UTC"), "startup_ms is at least 0 ms");
 });
 
 test("a bin of a distribution leads to its views, also that of 0, which has no width", () => {
