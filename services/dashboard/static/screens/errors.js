@@ -45,7 +45,7 @@ export default function Errors() {
       <${Export} of="errors" params=${{ since, compare, order_by: by, order }} what="the codes of the table, and those of further pages" />
     <//>
     <section aria-labelledby="errors-title">
-      <h2 id="errors-title">Errors</h2>
+      <div class="section-head"><h2 id="errors-title">Errors</h2><p class="note" id="last-error">A view counts under its last fatal error alone. Earlier ones are on its own timeline.</p></div>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
         <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${{ ...params, compare: comparedOf(data, compare) }} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} isHeld=${isHeld} sort=${{ by, isAscending: order === "ascending" }} />`} />`} />
     </section>`;
