@@ -4,31 +4,16 @@ A figure is judged relative to n, the views on which it rests: the page does tha
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from shared.directions import worse_when
+from shared.directions import WORSE
 
-#: Metrics that are judged, in the direction that `shared.directions` says. `live_…`: of viewers of this moment; those that wait, of
-#: all.
-Metric = Literal[
-    "rebuffer_fraction",
-    "playback_failure_fraction",
-    "startup_failure_fraction",
-    "exit_before_start_fraction",
-    "startup_ms_p50",
-    "startup_ms_p95",
-    "bitrate_bps",
-    "request_throughput_bps",
-    "experience_score",
-    "startup_score",
-    "smoothness_score",
-    "quality_score",
-    "success_score",
-    "spi_good_fraction",
-    "live_rebuffering_fraction",
-    "live_bitrate_bps",
-]
-METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
+#: Every figure that can be worse can be judged.
+METRICS: Final = tuple(WORSE)
+if TYPE_CHECKING:
+    Metric = str
+else:
+    Metric = Literal[METRICS]
 N_MAX: Final = 1_000_000
 #: Whose a threshold is, the narrowest first.
 Origin = Literal["customer", "organisation", "default"]
@@ -50,8 +35,8 @@ class ThresholdWrong(ValueError):
 
 
 #: Chosen here. The interval of a share of views says how sure it is; one failure of two views is beyond it, and still no pattern.
-#: Other metrics are not judged without a choice: what is good of a bitrate or a throughput depends on the videos and screens, and
-#: parts of a score are no verdict.
+#: Other metrics are not judged without a choice: what is good of a bitrate or a throughput depends on the videos and screens, of a
+#: total on how long the range is, and parts of a score are no verdict.
 DEFAULTS: Final[Mapping[Metric, Threshold]] = {
     "rebuffer_fraction": Threshold(0.005, 0.02, 30),
     "playback_failure_fraction": Threshold(0.005, 0.02, 20),
@@ -65,17 +50,19 @@ DEFAULTS: Final[Mapping[Metric, Threshold]] = {
 
 
 #: By the end of a metric's name, the largest figure that it can be.
-_LARGEST: Final = {"_fraction": (1, "a share"), "_score": (100, "a score")}
+_LARGEST: Final = {"_fraction": (1, "a share"), "_ratio": (1, "a share"), "_score": (100, "a score")}
+#: A picture may be drawn more than twice as large as it is.
+_UNBOUNDED: Final = "upscale_fraction"
 
 
 def checked(metric: Metric, threshold: Threshold) -> Threshold:
     """The same. Raises `ThresholdWrong`."""
-    if worse_when(metric) == "higher" and threshold.good > threshold.bad:
+    if WORSE[metric] == "higher" and threshold.good > threshold.bad:
         raise ThresholdWrong("good is at most bad: more is worse")
-    if worse_when(metric) == "lower" and threshold.good < threshold.bad:
+    if WORSE[metric] == "lower" and threshold.good < threshold.bad:
         raise ThresholdWrong("good is at least bad: less is worse")
     for end, (largest, name) in _LARGEST.items():
-        if metric.endswith(end) and max(threshold.good, threshold.bad) > largest:
+        if metric.endswith(end) and metric != _UNBOUNDED and max(threshold.good, threshold.bad) > largest:
             raise ThresholdWrong(f"{name} is at most {largest}")
     return threshold
 

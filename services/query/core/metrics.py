@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from services.query.core.parts import PARTS, VIEWER, Part
-from shared.directions import Worse, worse_when
+from shared.directions import RANKS, WORSE, Worse
 
 Unit = Literal["views", "viewers", "count", "fraction", "ms", "bps", "per_minute", "score"]
 Kind = Literal["sum", "ratio", "percentile", "uniques", "mean"]
@@ -33,15 +33,13 @@ class Metric:
     rank: float = 0.0
     #: The part that counts the views on which the figure rests.
     base: str = "views"
-    #: Whether viewers have it better or worse by it.
-    can_be_worse: bool = False
     #: Of what is worse when it is lower and is no share: the value of one view over its fields, null where it has none; at least 0.
     of_view: str | None = None
 
     @property
     def worse(self) -> Worse | None:
         """Which direction is worse for viewers; None: neither."""
-        return worse_when(self.name) if self.can_be_worse else None
+        return WORSE.get(self.name)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -83,26 +81,22 @@ class Metric:
         return f"({above})::double / nullif({' + '.join(self.denominator)}, 0)::double * {self.scale}"
 
 
-def _sum(name: str, title: str, unit: Unit, formula: str, *, can_be_worse: bool = False) -> Metric:
-    return Metric(name, title, unit, "sum", formula, numerator=(name,), can_be_worse=can_be_worse)
+def _sum(name: str, title: str, unit: Unit, formula: str) -> Metric:
+    return Metric(name, title, unit, "sum", formula, numerator=(name,))
 
 
 def _share(name: str, title: str, of: str, base: str = "views") -> Metric:
     formula = f"{of} / {'V' if base == 'views' else base}"
-    return Metric(name, title, "fraction", "ratio", formula, (of,), (base,), base=base, can_be_worse=True)
+    return Metric(name, title, "fraction", "ratio", formula, (of,), (base,), base=base)
 
 
 def _mean(name: str, title: str, field: str) -> Metric:
     above, below = f"{field}_sum", f"{field}_count"
     formula = f"mean of {field}"
-    return Metric(
-        name, title, "score", "mean", formula, (above,), (below,), base=below, can_be_worse=True, of_view=field
-    )
+    return Metric(name, title, "score", "mean", formula, (above,), (below,), base=below, of_view=field)
 
 
-#: Percentiles that are asked for by name, of each field below.
-RANKS: Final = (50, 75, 90, 95, 99)
-#: Fields of a view, in ms, that have percentiles.
+#: Fields of a view, in ms, that have percentiles of each of `RANKS`.
 MEASURED: Final[Mapping[str, str]] = {
     "startup_ms": "video start-up time",
     "content_startup_ms": "content start-up time",
@@ -127,7 +121,6 @@ def _percentiles() -> list[Metric]:
             f"{'median' if rank == 50 else f'p{rank}'} of {field}",
             field=field,
             rank=rank / 100,
-            can_be_worse=field != "watch_ms",
         )
         for field, title in MEASURED.items()
         for rank in RANKS
@@ -142,14 +135,14 @@ _ALL: Final = (
     _share("startup_failure_fraction", "video start-up failures", "startup_failures"),
     _share("playback_failure_fraction", "playback failures", "playback_failures"),
     _share("view_dropped_fraction", "views dropped", "views_dropped"),
-    _sum("exits_before_start", "exits before video start, number", "views", "Σ ebvs", can_be_worse=True),
-    _sum("startup_failures", "video start-up failures, number", "views", "Σ startup_failed", can_be_worse=True),
-    _sum("playback_failures", "playback failures, number", "views", "Σ playback_failed", can_be_worse=True),
-    _sum("views_dropped", "views dropped, number", "views", "Σ view_dropped", can_be_worse=True),
+    _sum("exits_before_start", "exits before video start, number", "views", "Σ ebvs"),
+    _sum("startup_failures", "video start-up failures, number", "views", "Σ startup_failed"),
+    _sum("playback_failures", "playback failures, number", "views", "Σ playback_failed"),
+    _sum("views_dropped", "views dropped, number", "views", "Σ view_dropped"),
     _sum("watch_ms", "watch time", "ms", "Σ watch_ms"),
     _sum("playing_ms", "playing time", "ms", "Σ playing_ms"),
-    _sum("rebuffer_ms", "rebuffer duration", "ms", "Σ rebuffer_ms", can_be_worse=True),
-    _sum("rebuffer_count", "rebuffer events", "count", "Σ rebuffer_count", can_be_worse=True),
+    _sum("rebuffer_ms", "rebuffer duration", "ms", "Σ rebuffer_ms"),
+    _sum("rebuffer_count", "rebuffer events", "count", "Σ rebuffer_count"),
     _sum("seek_count", "seeks", "count", "Σ seek_count"),
     Metric(
         "rebuffer_fraction",
@@ -159,7 +152,6 @@ _ALL: Final = (
         "Σ rebuffer_ms / Σ watch_ms",
         ("rebuffer_ms",),
         ("watch_ms",),
-        can_be_worse=True,
     ),
     Metric(
         "rebuffer_ratio",
@@ -169,7 +161,6 @@ _ALL: Final = (
         "Σ rebuffer_ms / Σ (rebuffer_ms + playing_ms)",
         ("rebuffer_ms",),
         ("rebuffer_ms", "playing_ms"),
-        can_be_worse=True,
     ),
     Metric(
         "rebuffers_per_minute",
@@ -180,7 +171,6 @@ _ALL: Final = (
         ("rebuffer_count",),
         ("watch_ms",),
         scale=60_000.0,
-        can_be_worse=True,
     ),
     Metric(
         "seek_latency_ms",
@@ -190,7 +180,6 @@ _ALL: Final = (
         "Σ seek_ms / Σ seek_count",
         ("seek_ms",),
         ("seek_count",),
-        can_be_worse=True,
     ),
     Metric(
         "bitrate_bps",
@@ -200,7 +189,6 @@ _ALL: Final = (
         "Σ bitrate_integral / Σ bitrate_time_ms",
         ("bitrate_integral",),
         ("bitrate_time_ms",),
-        can_be_worse=True,
         of_view="avg_bitrate_bps",
     ),
     Metric(
@@ -212,7 +200,6 @@ _ALL: Final = (
         ("upscale_integral",),
         ("scale_time_ms",),
         base="scale_time_ms_count",
-        can_be_worse=True,
     ),
     Metric(
         "downscale_fraction",
@@ -233,7 +220,6 @@ _ALL: Final = (
         ("ttfb_sum_ms",),
         ("requests_answered",),
         base="ttfb_sum_ms_count",
-        can_be_worse=True,
     ),
     Metric(
         "request_throughput_bps",
@@ -245,10 +231,9 @@ _ALL: Final = (
         ("req_time_ms",),
         scale=8_000.0,
         base="req_bytes_count",
-        can_be_worse=True,
         of_view="CASE WHEN req_time_ms > 0 THEN 8000 * (req_bytes / req_time_ms) END",
     ),
-    _sum("dropped_frames", "dropped frames", "count", "Σ dropped_frames", can_be_worse=True),
+    _sum("dropped_frames", "dropped frames", "count", "Σ dropped_frames"),
     Metric(
         "dropped_frames_per_minute",
         "dropped frame frequency",
@@ -259,7 +244,6 @@ _ALL: Final = (
         ("dropped_frames_time_ms",),
         scale=60_000.0,
         base="dropped_frames_count",
-        can_be_worse=True,
     ),
     _mean("experience_score", "experience", "score_view"),
     _mean("startup_score", "start-up score", "score_startup"),
@@ -275,7 +259,6 @@ _ALL: Final = (
         ("spi_good_views",),
         ("spi_known_views",),
         base="spi_known_views",
-        can_be_worse=True,
     ),
     *_percentiles(),
 )

@@ -11,7 +11,7 @@ from services.accounts.core.credentials import Credential
 from services.accounts.core.thresholds import DEFAULTS, METRICS
 from services.accounts.store import schema
 from services.accounts.store.customers import custom_dimensions, saved_views
-from shared.directions import worse_when
+from shared.directions import WORSE
 from tests.integration.accounts.accounts_parts import Site, site
 
 pytestmark = pytest.mark.integration
@@ -133,7 +133,7 @@ async def test_thresholds_hold_for_a_customer_then_for_all_then_by_default(home:
     nothing = dict.fromkeys(("good", "bad", "n"))
     defaults = {
         name: {
-            "worse": worse_when(name),
+            "worse": WORSE[name],
             **(DEFAULTS[name]._asdict() if name in DEFAULTS else nothing),
             "of": "default",
         }

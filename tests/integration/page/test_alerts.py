@@ -75,7 +75,7 @@ def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, look
         ],
         timeout=SOON_MS,
     )
-    row.get_by_role("link").click()
+    row.locator("th").get_by_role("link").click()
     expect(page.locator("h2").first).to_contain_text("Fastly waits", timeout=SOON_MS)
     expect(page.locator("main")).to_contain_text("CDN fastly", timeout=SOON_MS)
 
@@ -162,6 +162,8 @@ def test_now_names_an_incident_that_is_open_and_leads_to_it(seen: Seen, incident
     for value in incident.slices[0].slice.values():
         expect(listed).to_contain_text(value)
     expect(listed).to_contain_text("open for")
+    expect(listed.get_by_title("views that were open then").first).to_have_text(re.compile(r"^[\d.]+%$"))
+    expect(listed.get_by_title("all views on which it rests").first).to_have_text(re.compile(r"^n [\d,]+$"))
     listed.get_by_role("button", name="What Viewers rebuffering means").first.click()
     expect(seen.page.get_by_role("note")).to_contain_text("live viewers who rebuffer at this moment")
     seen.page.keyboard.press("Escape")
@@ -200,6 +202,11 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     page = seen.page
     row = page.locator("#incidents tbody tr").filter(has=page.get_by_role("link", name="Rebuffering, since")).first
     expect(row).to_contain_text("8.10% n 333 at opening", timeout=SOON_MS)
+    # Both lead to the views that were open then.
+    then = row.get_by_title("views that were open then"), row.get_by_title("all views on which it rests")
+    for link, text in zip(then, ("8.10%", "n 333"), strict=True):
+        expect(link).to_have_text(text)
+        expect(link).to_have_attribute("href", re.compile(r"^/views\?customer=.*view_start_ms"))
     # What is usual has its n too, as in every place below.
     expect(row).to_contain_text("2.00% usual n 10,000 viewer minutes")
     row.get_by_role("button", name="What Viewers rebuffering means").click()

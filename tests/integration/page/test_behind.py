@@ -7,12 +7,13 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from services.query.core import filters
+from services.query.core.resources.titles.title import PARTS
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.view import View
 from tests.integration.page.looking import Seen, number, within
 from tests.integration.page.page_alerts import CUSTOMER
 from tests.integration.page.page_parts import Looked, watch_now
-from tests.integration.page.page_views import MINUTE_MS, NEWCOMER
+from tests.integration.page.page_views import LENGTH_MS, MINUTE_MS, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, holds
 
@@ -71,6 +72,12 @@ def test_each_figure_of_an_error_leads_to_the_views_with_its_code(seen: Seen, lo
     rows = seen.page.locator("#errors tbody tr")
     expect(rows.first).to_be_visible(timeout=SOON_MS)
     everything = within(looked, (from_ms, to_ms), customer_id="acme")
+    # The line above them: all with any code, of all.
+    with_error, of = seen.page.locator("#errors-of").get_by_role("link").all()
+    assert led_to(with_error, looked) == [one for one in everything if one.error_code is not None]
+    assert led_to(of, looked) == everything
+    for link in (with_error, of):
+        assert number(link.inner_text()) == len(led_to(link, looked)) > 0
     for row in rows.all():
         code = row.locator("th a").inner_text()
         views = [one for one in everything if one.error_code == code]
@@ -95,6 +102,40 @@ def test_each_figure_of_an_error_leads_to_the_views_with_its_code(seen: Seen, lo
     before = within(looked, (2 * from_ms - to_ms, from_ms), customer_id="acme")
     assert led_to(cell.get_by_role("link").last, looked) == before
     rows.first.locator("td").first.get_by_role("link").click()
+    expect(seen.page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
+
+
+def test_a_part_of_a_title_leads_to_the_views_that_came_to_it(seen: Seen, looked: Looked) -> None:
+    from_ms, to_ms = day_of(looked)
+    seen.open(f"titles?customer=acme&from={from_ms}&to={to_ms}")
+    page = seen.page
+    page.locator("#titles").get_by_role("link", name="Sintel").click(timeout=SOON_MS)
+    page.locator("#parts summary").click(timeout=SOON_MS)
+    views = within(looked, (from_ms, to_ms), customer_id="acme", video_title="Sintel")
+    links = page.locator("#parts").get_by_title("the views that came so far")
+    for at, least_ms in ((0, 1), (-1, LENGTH_MS - LENGTH_MS // PARTS)):
+        came = [one for one in views if one.max_playhead_ms >= least_ms]
+        assert led_to(links.nth(at), looked) == came
+        assert number(links.nth(at).inner_text()) == len(came) > 0
+    of = page.locator("#retention-title + .note").get_by_role("link")
+    assert led_to(of, looked) == [one for one in views if one.max_playhead_ms > 0]
+    links.last.click()
+    expect(page.locator(".chip", has_text="Farthest playhead is at least")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#views thead th[aria-sort=descending]")).to_contain_text("Farthest playhead")
+
+
+def test_the_counts_of_a_distribution_lead_to_views_with_a_value_and_without(seen: Seen, looked: Looked) -> None:
+    from_ms, to_ms = day_of(looked)
+    seen.open(f"explore?customer=acme&from={from_ms}&to={to_ms}&metrics=startup_ms_p50&as=distribution")
+    expect(seen.page.locator("#distribution-of")).to_be_visible(timeout=SOON_MS)
+    views = within(looked, (from_ms, to_ms), customer_id="acme")
+    known, unknown = seen.page.locator("#distribution-of").get_by_role("link").all()
+    assert led_to(known, looked) == [one for one in views if one.startup_ms is not None]
+    assert led_to(unknown, looked) == [one for one in views if one.startup_ms is None]
+    for link in (known, unknown):
+        assert number(link.inner_text()) == len(led_to(link, looked)) > 0
+    unknown.click()
+    expect(seen.page.locator(".chip", has_text="Video start-up time is (unknown)")).to_be_visible(timeout=SOON_MS)
     expect(seen.page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
 
 
@@ -148,7 +189,18 @@ def test_rebuffering_and_bitrate_of_a_card_lead_to_the_open_views(seen: Seen, lo
     expect(row).to_be_visible(timeout=SOON_MS)
     for column in (0, 1, 2):
         asked = parse_qs(urlsplit(row.locator("td").nth(column).get_by_role("link").get_attribute("href") or "").query)
+        # Live figures of a moment are of views that are open.
         assert (asked["open"], asked["filter"]) == (["1"], ['{"dimension":"cdn","in":["fastly"]}'])
+
+
+def test_live_counts_say_that_they_are_of_less_than_the_hour_that_is_listed(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    titles = re.compile(r"^counted over the last \d+ (s|min); listed are views of the last hour$")
+    for tile in ("starts", "failures", "exits", "startup"):
+        expect(seen.page.locator(f"#tile-{tile} .behind")).to_have_attribute("title", titles, timeout=SOON_MS)
+    failures = seen.page.locator("#slice-cdn tbody tr", has_text="fastly").locator("td").nth(3).get_by_role("link")
+    expect(failures).to_have_attribute("title", titles, timeout=SOON_MS)
 
 
 def test_the_figures_of_an_incident_lead_to_the_views_that_were_open_then(
@@ -168,7 +220,8 @@ def test_the_figures_of_an_incident_lead_to_the_views_that_were_open_then(
         and begin <= max(one.view_end_ms, one.first_append_ms) <= worst.at_ms + DAY_MS
     }
     assert led_to(seen.page.locator("#figure-then .note a"), looked) == found
-    assert led_to(seen.page.locator("#found td").first.get_by_role("link"), looked) == found
+    for one in seen.page.locator("#found td").first.get_by_role("link").all():
+        assert led_to(one, looked) == found
     link.click()
     expect(seen.page.locator(".chip", has_text="Began before")).to_be_visible(timeout=SOON_MS)
     expect(seen.page.locator("#show-open")).to_have_attribute("aria-expanded", "true")

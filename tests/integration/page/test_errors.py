@@ -20,6 +20,8 @@ def test_what_is_new_and_what_rose_comes_first_by_the_heads_and_in_a_link(seen: 
     sorted_by = page.locator("#errors th[aria-sort]")
     heads = page.locator("#errors thead")
     expect(codes).to_have_count(3, timeout=SOON_MS)
+    # Which of several errors of a view counts.
+    expect(page.locator("#last-error")).to_contain_text("A view counts under its last fatal error alone.")
     expect(sorted_by).to_contain_text("Views")
     expect(codes.last).to_have_text(NEW_ERROR)
     heads.locator("button:not(.what)", has_text="First seen").press("Enter")

@@ -208,3 +208,21 @@ def test_cells_and_points_of_too_few_views_are_explained_below(seen: Seen) -> No
     expect(page.locator("#groups tbody tr").first).to_be_visible(timeout=SOON_MS)
     expect(cells).to_have_count(0)
     expect(points).to_have_count(0)
+
+
+def test_a_table_that_is_sorted_by_a_percentile_lists_no_group_without_its_figure(seen: Seen) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=7d&as=table&by=viewer&metrics=startup_ms_p95")
+    field, why, rows = page.locator("#views-min"), page.locator("#views-min-why"), page.locator("#groups tbody tr")
+    expect(rows).to_have_count(21, timeout=SOON_MS)
+    expect(why).to_have_count(0)
+    page.locator("#groups thead").get_by_role("button", name="p95").click()
+    expect(why).to_have_text("100 unless you type another number: a smaller group shows no value to sort by.")
+    expect(field).to_have_attribute("placeholder", "100")
+    # No viewer has as many views: all of them are the rest.
+    expect(rows).to_have_count(1, timeout=SOON_MS)
+    assert seen.asked["/v1/breakdown"]["views_min"] == ["100"]
+    field.fill("1")
+    field.press("Enter")
+    expect(rows).to_have_count(21, timeout=SOON_MS)
+    expect(why).to_have_count(0)

@@ -1,6 +1,7 @@
 """The cards of Now, and the n of its chart, in a real browser."""
 
 import re
+from typing import Final
 
 import pytest
 from playwright.sync_api import expect
@@ -57,6 +58,48 @@ def test_the_chart_of_a_live_share_has_its_n(seen: Seen, looked: Looked) -> None
     plot.press("End")
     expect(read.locator("b")).to_have_text("800", timeout=SOON_MS)
     expect(read.locator(".note")).to_have_count(0)
+
+
+#: Thresholds by which the figures of `watch_now` are bad, or good: worse when, good, bad.
+JUDGED: Final = {
+    "live_rebuffering_fraction": ("higher", 0.2, 0.3),
+    "live_bitrate_bps": ("lower", 5e6, 4e6),
+    "playback_failure_fraction": ("higher", 0.001, 0.005),
+    "exit_before_start_fraction": ("higher", 0.001, 0.005),
+}
+
+
+def test_live_figures_are_good_or_bad_by_their_thresholds(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    page = seen.page
+    chosen = [
+        {"metric": name, "worse": worse, "good": good, "bad": bad, "n": 20, "of": "customer"}
+        for name, (worse, good, bad) in JUDGED.items()
+    ]
+    page.route("**/v1/thresholds*", lambda route: route.fulfill(json={"thresholds": chosen}))
+    seen.open("?customer=acme")
+    settled(page)
+    for tile, level in {
+        "viewers": "",
+        "starts": "",
+        "startup": "",
+        "rebuffering": "is-good",
+        "bitrate": "is-bad",
+        "failures": "is-bad",
+        "exits": "is-bad",
+    }.items():
+        expect(page.locator(f"#tile-{tile} .value")).to_have_class(f"value {level}", timeout=SOON_MS)
+    fastly, akamai = (page.locator("#slice-cdn tbody tr", has_text=cdn).locator("td") for cdn in ("fastly", "akamai"))
+    # 48 of 60 failed; of the other nothing is known.
+    for cell, level in ((fastly.nth(2), "is-warm"), (fastly.nth(3), "is-warm"), (akamai.nth(3), "")):
+        expect(cell).to_have_class(level)
+    page.locator("#customer").select_option("*", timeout=SOON_MS)
+    acme, globex = (
+        page.locator("#customers-table tbody tr", has_text=name).locator("td") for name in ("acme", "globex")
+    )
+    for place, level in enumerate(("", "", "is-warm", "", "is-warm", "is-warm")):
+        expect(acme.nth(place)).to_have_class(level, timeout=SOON_MS)
+        expect(globex.nth(place)).to_have_class("")
 
 
 def test_each_head_of_a_live_figure_and_of_suspects_says_what_it_means(seen: Seen, looked: Looked) -> None:

@@ -105,3 +105,28 @@ def test_each_threshold_says_what_its_metric_means(seen: Seen) -> None:
         expect(row.get_by_role("note")).to_contain_text(words)
         seen.page.keyboard.press("Escape")
     expect(seen.page.locator("#thresholds .what")).to_have_count(rows.count())
+
+
+def test_any_metric_that_can_be_worse_gets_a_threshold_once_it_is_found(seen: Seen) -> None:
+    page = seen.page
+    seen.open("settings?part=thresholds")
+    row = page.locator("[data-metric=startup_ms_p99]")
+    latency = page.locator("[data-metric=live_latency_ms_p90]")
+    # Groups of which nothing is judged are folded, until somebody looks for one.
+    expect(row).to_contain_text("not coloured until", timeout=SOON_MS)
+    expect(latency).to_be_hidden()
+    page.locator("#find-metric").fill("latency")
+    expect(latency).to_be_visible()
+    expect(row).to_have_count(0)
+    expect(page.locator("[data-metric=request_latency_ms]").get_by_label("Good to (ms)")).to_be_visible()
+    page.locator("#find-metric").fill("p99")
+    for label, value in (("Good to (ms)", "5000"), ("Bad above (ms)", "9000"), ("From n views", "600")):
+        row.get_by_label(label).fill(value)
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("all environments'", timeout=SOON_MS)
+    row.get_by_role("button", name="Back to before").click()
+    expect(row).to_contain_text("not coloured until", timeout=SOON_MS)
+    page.locator("#find-metric").fill("")
+    expect(latency).to_be_hidden()
+    page.locator("#thresholds summary", has_text="Live latency").click()
+    expect(latency).to_be_visible()

@@ -99,7 +99,7 @@ def test_a_date_can_be_typed_key_by_key(seen: Seen) -> None:
 
 def test_a_threshold_that_is_being_typed_stays_while_another_one_is_saved(seen: Seen) -> None:
     seen.open("settings?part=thresholds&of=acme")
-    rows = seen.page.locator("#thresholds > li")
+    rows = seen.page.locator("#thresholds li")
     saved, typed = rows.first, rows.nth(1).get_by_label("From n")
     typed.fill("321", timeout=SOON_MS)
     saved.get_by_label("From n").fill("123")

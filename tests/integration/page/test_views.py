@@ -265,6 +265,19 @@ def test_views_come_as_a_file(seen: Seen, looked: Looked, form: str) -> None:
     assert set(found["view_id"].to_pylist()) == truth
 
 
+def test_beside_open_views_it_says_that_files_have_finished_ones_alone(seen: Seen) -> None:
+    seen.open("views?customer=acme")
+    page = seen.page
+    files, said = page.get_by_role("group", name="Export"), page.locator("#exports-finished")
+    expect(files).to_be_visible(timeout=SOON_MS)
+    expect(said).to_have_count(0)
+    page.locator("#show-open").click()
+    expect(said).to_have_text("Files have finished views alone.", timeout=SOON_MS)
+    expect(files).to_have_attribute("title", "Exports finished views alone")
+    page.locator("#show-open").click()
+    expect(said).to_have_count(0)
+
+
 def test_more_views_come_of_the_range_of_the_first_page_when_time_has_moved_on(seen: Seen, looked: Looked) -> None:
     page = seen.page
     seen.go("Views", customer="acme", within="24h")

@@ -120,6 +120,8 @@ def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(see
     page.locator("#choose-customer input").fill("fresh")
     page.get_by_role("button", name="Show its beacons").click()
     expect(page.locator("#verdict")).to_contain_text("No beacon in the last 10 minutes", timeout=SOON_MS)
+    expect(page.locator("#verdict-advice")).to_contain_text("Compare the write key in the player")
+    expect(page.locator("#beyond-limits a")).to_have_attribute("href", "/limits?customer=fresh")
     page.locator("#player").select_option("hls.js")
     page.locator("#collector").fill("collect.example.com")
     page.locator("#collector").press("Enter")
@@ -219,8 +221,13 @@ def test_thresholds_of_what_is_worse_when_it_is_lower_colour_the_other_way_round
     def row(metric: str) -> Locator:
         return page.locator(f"[data-metric={metric}]")
 
-    def choose(metric: str, good: str, bad: str) -> None:
+    def settings(metric: str) -> None:
         seen.open("settings?part=thresholds&of=acme")
+        # Groups of which nothing is judged are folded.
+        page.locator("#find-metric").fill(metric, timeout=SOON_MS)
+
+    def choose(metric: str, good: str, bad: str) -> None:
+        settings(metric)
         row(metric).get_by_label("Good from (Mbps)").fill(good, timeout=SOON_MS)
         row(metric).get_by_label("Bad below (Mbps)").fill(bad)
         row(metric).get_by_label("From n views").fill("1")
@@ -257,7 +264,7 @@ def test_thresholds_of_what_is_worse_when_it_is_lower_colour_the_other_way_round
     expect(high).to_contain_text("4.00 Mbps")
     expect(high).to_have_class("")
     for metric in ("bitrate_bps", "live_bitrate_bps"):
-        seen.open("settings?part=thresholds&of=acme")
+        settings(metric)
         row(metric).get_by_role("button", name="Back to before").click(timeout=SOON_MS)
         expect(row(metric)).to_contain_text("not coloured until", timeout=SOON_MS)
     watch_now(looked.installation)

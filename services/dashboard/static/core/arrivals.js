@@ -57,7 +57,9 @@ export function missingOf(rows) {
 /** @param {any} value @param {boolean} [isCount] */
 const isKnown = (value, isCount) => value !== null && value !== undefined && value !== "" && !(isCount && value === 0);
 
-/** What a reason of a rejection asks one to do. @type {Record<string, string>} */
+/** Of what the sender can do nothing about. */
+const TELL = "Tell who runs this installation, with the detail.";
+/** What each reason of a rejection (shared/schemas/rejected.py) asks one to do. @type {Record<string, string>} */
 const ADVICE = {
   undecodable: "The body is not what its path or content type says: look at the client's version and the address.",
   invalid: "A field is missing or of another kind: the detail names it.",
@@ -67,25 +69,37 @@ const ADVICE = {
   forbidden_origin: "The page's origin is not among those of the key: add it in Settings.",
   unnumbered: "CMCD without sn: switch it on, since repetitions look like new records without it.",
   unsigned: "The view has no valid signature, and the customer wants one.",
+  unknown_version: "The client's format is newer than what is read here: set an earlier version in the client.",
+  sampled: "The client sends some of its views alone. Switch sampling off: views are counted, not estimated.",
+  fold_failed: `This input could not be counted, by an error here. ${TELL}`,
+  fire_failed: `What was due for this view later could not be done, by an error here. ${TELL}`,
+  quarantined: `Too much input of this view failed, so the rest is set aside. ${TELL}`,
+  object_refused: `The store of files does not take what is kept for this input. ${TELL}`,
+  table_full: `What this input adds has no room: too much of its kind is known already. ${TELL}`,
 };
 
 /** @param {string} reason */
 export const adviceOf = (reason) => ADVICE[reason] ?? "";
 
+/** A wrong key names no customer, so its owner sees nothing of its input (docs/collector.md has the answers). */
+const MISTYPED =
+  "Does it play already? Compare the write key in the player with the one in the lines below. With an unknown key, native and EPAS players get status 401. Mux and CMCD players get an answer of success all the same.";
+
 /** Players report every ten seconds or so while they play: after this silence nothing arrives any more. */
 const SILENT_MS = 60_000;
 
 /**
- * The state of things as a sentence, and whether it is as it should be.
+ * The state of things as a sentence, and whether it is as it should be. `advice`: what to look at where nothing says what is wrong.
  * @param {any} data - As /v1/arrivals has it.
  * @param {number} now_ms - By the server's clock.
  * @param {string} [under] - The write key that is looked at alone; what is rejected is of all keys.
+ * @returns {{level: string, text: string, advice?: string}}
  */
 export function verdictOf(data, now_ms, under = "") {
   const [last] = data.beacons;
   if (!last && under) return { level: "waiting", text: `No beacon under ${under} in the last 10 minutes.${data.keys.length ? " Other keys have some." : ""}` };
   if (!last && data.rejected_n) return { level: "broken", text: "Input comes in, and all of it is rejected: see below why." };
-  if (!last) return { level: "waiting", text: "No beacon in the last 10 minutes. Play a video in your player: the first beacon shows here as it comes." };
+  if (!last) return { level: "waiting", text: "No beacon in the last 10 minutes. Play a video in your player: the first beacon shows here as it comes.", advice: MISTYPED };
   const age_ms = now_ms - last.appended_ms;
   const isSilent = age_ms > SILENT_MS;
   const wrong = data.rejected_n ? ` ${data.rejected_n} ${under ? "inputs of all keys" : "of its inputs"} were rejected.` : "";

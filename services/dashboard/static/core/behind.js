@@ -1,7 +1,7 @@
 // @ts-check
 // The views behind a figure: those that it counts, or those that weigh most in it; and those of its n. Pure.
 
-import { narrowed } from "./place/filters.js";
+import { filterOf, narrowed } from "./place/filters.js";
 import { VIEW_COLUMNS } from "./words/view_fields.js";
 
 /**
@@ -86,6 +86,22 @@ export function viewsOf(metric, { customer, filters }) {
   const base = behind(metric)?.base;
   return { screen: "views", customer, filters: base ? [...filters, JSON.stringify(base)] : filters, more: {} };
 }
+
+/**
+ * The place of the views that say how far they came, and came to a moment of the video at least. One that stands still at 0 says nothing.
+ * @param {number} at_ms
+ * @param {{customer: string, filters: string[]}} within
+ */
+export function viewsReached(at_ms, { customer, filters }) {
+  const sort = "max_playhead_ms";
+  return { screen: "views", customer, filters: [...filters, JSON.stringify({ number: sort, at_least: Math.max(1, at_ms) })], more: { sort, order: "", ...columnsFor(sort, customer) } };
+}
+
+/** The filters of views with any error, of the views of others. @param {string[]} filters */
+export const withError = (filters) => [...filters, filterOf("error_code", [null], true)];
+
+/** The place of the views that have a value, or none, in a field of which there is a distribution. @param {string} field @param {{customer: string, filters: string[]}} within @param {boolean} has */
+export const viewsWith = (field, { customer, filters }, has) => ({ screen: "views", customer, filters: [...filters, JSON.stringify(has ? known(field) : { not: known(field) })], more: {} });
 
 /** Views that failed: in playback, or at start-up. */
 const FAILED = { or: ["playback_failed", "startup_failed"].map((dimension) => ({ dimension, in: ["true"] })) };

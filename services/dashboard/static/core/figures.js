@@ -73,17 +73,17 @@ export function interval(share, n) {
  */
 
 /** Shares of views (or viewers), not of time: n says how sure they are. */
-const OF_VIEWS = new Set(["playback_failure_fraction", "startup_failure_fraction", "exit_before_start_fraction", "spi_good_fraction", "live_rebuffering_fraction"]);
+const OF_VIEWS = new Set(["playback_failure_fraction", "startup_failure_fraction", "exit_before_start_fraction", "view_dropped_fraction", "spi_good_fraction", "live_rebuffering_fraction"]);
 
 /**
- * Whether a figure is good or bad beyond doubt: of a share of views, the whole interval must be on one side of the threshold.
+ * Whether a figure is good or bad beyond doubt: of a share of views, the whole interval must be on one side of the threshold. One that is not shown is neither.
  * @param {Threshold | undefined} threshold
  * @param {string} metric
  * @param {{value: number | null, n: number} | undefined} figure
  * @returns {"" | "good" | "bad"}
  */
 export function levelOf(threshold, metric, figure) {
-  if (!threshold || !figure || figure.value === null || figure.n < threshold.n) return "";
+  if (!threshold || !figure || figure.value === null || figure.n < threshold.n || !isShown(metric, figure)) return "";
   const isOfViews = OF_VIEWS.has(metric);
   const [low, high] = isOfViews ? interval(figure.value, figure.n) : [figure.value, figure.value];
   if (threshold.worse === "lower") return high < threshold.bad ? "bad" : low >= threshold.good ? "good" : "";

@@ -1,6 +1,8 @@
 // @ts-check
 // Answers of /v1/breakdown as rows of a table. Pure.
 
+import { viewsMin } from "./figures.js";
+
 /** Rows that are listed at first, and the most that the API lists. */
 const ROWS = 20;
 export const ROWS_MAX = 1_000;
@@ -23,13 +25,26 @@ export function moreRows(groups, rows) {
   return isCut ? Math.min(ROWS_MAX, 5 * rows) : null;
 }
 
+/** By which column a table is sorted. Only these two sort: a table that was sorted by a metric is sorted by another one once that is chosen. @param {string} sort @param {{name: string, kind: string}} metric */
+const sortedBy = (sort, metric) => (sort === "views" || (sort === "" && metric.kind !== "sum") ? "views" : metric.name);
+
+/**
+ * How many views a group has at least where nobody says it: as many as its figure needs to be shown. Else a table that is sorted by it may begin with nothing but
+ * dashes. Empty where every figure is shown.
+ * @param {Record<string, string>} more - Of the address.
+ * @param {{name: string, kind: string}} metric
+ */
+export function leastOf({ sort = "" }, metric) {
+  const least = viewsMin(sortedBy(sort, metric));
+  return least > 1 ? String(least) : "";
+}
+
 /**
  * Which groups a table has, and in which order, as parameters of the API.
  * @param {Record<string, string>} more - Of the address.
  * @param {{name: string, kind: string}} metric
  */
-export function tableOf({ sort = "", order = "", views_min = "" }, metric) {
-  // Only these two columns sort: a table that was sorted by a metric is sorted by another one once that is chosen.
-  const isByViews = sort === "views" || (sort === "" && metric.kind !== "sum");
-  return { order_by: isByViews ? "views" : metric.name, order, views_min };
+export function tableOf(more, metric) {
+  const { sort = "", order = "", views_min = "" } = more;
+  return { order_by: sortedBy(sort, metric), order, views_min: views_min || leastOf(more, metric) };
 }

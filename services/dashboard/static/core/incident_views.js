@@ -13,6 +13,9 @@ const FINISHED_MS = 6 * MINUTE_MS;
 
 /** @typedef {import("./place/place.js").Place} Place */
 
+/** When a figure of an incident was counted. @param {{at_ms: number, seconds: number}} found */
+export const countedAt = ({ at_ms, seconds }) => ({ from_ms: at_ms - 1_000 * seconds, to_ms: at_ms });
+
 /**
  * Where the views of a figure are, and those of its n; null where it counts none, or where no filter says which.
  * @param {{customer: string, event: any}} incident

@@ -1,7 +1,6 @@
 // @ts-check
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
-import { viewsBehind } from "./behind.js";
 import { OTHER, UNKNOWN } from "./place/filters.js";
 import { ageText, bitrateText, countText, shareText } from "./words/format.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
@@ -84,21 +83,6 @@ export const TILES = [
     aside: (one) => `n ${countText(one.startups)}`,
   },
 ];
-
-/** Metrics that only the end of a view decides. */
-const OF_ENDED = new Set(["exit_before_start_fraction", "exits_before_start"]);
-
-/**
- * The place of the views behind a live figure: those of this moment are open still; what was counted is among those of the last hour.
- * @param {{isCount: boolean, metric?: string}} figure
- * @param {{customer: string, filters: string[]}} within - What the figure is of.
- */
-export function viewsOfLive({ isCount, metric = "" }, within) {
-  const found = isCount ? viewsBehind(metric, within) : { screen: "views", ...within, more: {} };
-  // What is counted as it happens may be of a view that is open still.
-  const open = OF_ENDED.has(metric) ? {} : { open: "1" };
-  return { ...found, more: { ...found.more, ...open }, range: "1h", from: "", to: "" };
-}
 
 /**
  * A tile's values, one for each 5 s.
@@ -247,7 +231,7 @@ export function statusOf({ picture, isListening, isUnconfirmed, silent_ms, now_m
 export function cellsOf(now) {
   const rebuffering = now && ratio(now.rebuffering_now, now.viewers_now);
   const bitrate = now && ratio(now.bitrate_bps_now, now.bitrate_viewers_now);
-  return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, rebuffering_n: `n ${countText(now?.viewers_now ?? 0)}`, bitrate: bitrateText(bitrate), bps: bitrate, bitrate_n: `n ${countText(now?.bitrate_viewers_now ?? 0)}` };
+  return { viewers: countText(now?.viewers_now), rebuffering: shareText(rebuffering), share: rebuffering, rebuffering_n: `n ${countText(now?.viewers_now ?? 0)}`, bitrate: bitrateText(bitrate), bitrate_n: `n ${countText(now?.bitrate_viewers_now ?? 0)}` };
 }
 
 /** By what a card of Now is sorted: what a column shows. @type {Record<string, (one: any) => number | null>} */

@@ -2,8 +2,9 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, baseText, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
+import { allOf, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
 import { baseOf, usualBaseText } from "../core/course.js";
+import { countedAt, viewsAt } from "../core/incident_views.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
@@ -12,6 +13,7 @@ import { RuleMeaning } from "../parts/glossary.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { html } from "../parts/html.js";
 import { titleOf } from "../parts/data/known.js";
+import { Base, Behind } from "../parts/notable/behind_incident.js";
 import { mayChange } from "../parts/data/session.js";
 import { Link, place } from "../parts/place.js";
 import { ReceiverForm, Receivers } from "./alert_receivers.js";
@@ -77,13 +79,14 @@ function Incidents({ incidents }) {
 function Row({ one }) {
   const { event } = one;
   const worst = event.slices[0];
+  const then = worst && viewsAt(one, worst.slice, countedAt(worst));
   const since = momentText(one.opened_ms, place.value.tz, { seconds: true });
   const state = one.closed_ms ? `over, lasted ${durationText(one.closed_ms - one.opened_ms)}` : one.acknowledged_by ? `open, ${one.acknowledged_by} is on it` : "open";
   return html`<tr>
     <th scope="row"><${Link} aria-label=${`${event.rule_name}, since ${since}`} to=${{ screen: "incident", more: { id: one.id } }}>${event.rule_name}<//></th>
     <td class=${one.closed_ms ? "" : "is-warm"}>${state}</td>
     <td>${one.customer}</td>
-    <td>${worst && html`${figureText(event.metric, worst.value)} <span class="note">${baseText(event.metric, baseOf(event.metric, worst))} ${whenText(worst, event, place.value.tz)}</span> <${RuleMeaning} metric=${event.metric} />`}</td>
+    <td>${worst && html`<${Behind} of=${then}>${figureText(event.metric, worst.value)}<//> <span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} /> ${whenText(worst, event, place.value.tz)}</span> <${RuleMeaning} metric=${event.metric} />`}</td>
     <td>${worst && html`${figureText(event.metric, worst.usual)} <span class="note">${worst.probability === null ? "limit" : `usual ${usualBaseText(event.metric, worst)}`}</span>`}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? hitsText(event.metric, event.affected_max) : ""}</td>

@@ -2,7 +2,7 @@
 // Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
 
 import { useSignal } from "@preact/signals";
-import { failedOf, rangeOf } from "../core/behind.js";
+import { failedOf, rangeOf, withError } from "../core/behind.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
 import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
@@ -45,7 +45,7 @@ export default function Errors() {
       <${Export} of="errors" params=${{ since, compare, order_by: by, order }} what="the codes of the table, and those of further pages" />
     <//>
     <section aria-labelledby="errors-title">
-      <h2 id="errors-title">Errors</h2>
+      <div class="section-head"><h2 id="errors-title">Errors</h2><p class="note" id="last-error">A view counts under its last fatal error alone. Earlier ones are on its own timeline.</p></div>
       <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
         <${Pages} key=${pagesKey(params)} newest=${data} path="/v1/errors" params=${{ ...params, compare: comparedOf(data, compare) }} what="errors" draw=${(/** @type {any[]} */ pages) => html`<${Table} pages=${pages} isHeld=${isHeld} sort=${{ by, isAscending: order === "ascending" }} />`} />`} />
     </section>`;
@@ -61,8 +61,9 @@ function Table({ pages, isHeld, sort }) {
   const head = (/** @type {string} */ name, /** @type {string} */ title, /** @type {any} */ meaning = "") => html`<${SortHead} name=${name} title=${title} sort=${sort} sortBy=${sortBy}>${meaning}<//>`;
   // Views that finish between two pages may move a code to a later one.
   const errors = once(pages.flatMap((page) => page.errors), (one) => one.code);
+  const views = { screen: "views", more: {} };
   return html`
-    <p class="note">${countText(data.with_error)} of ${countText(data.n)} views had an error, of ${countText(data.codes)} codes.${data.compared && html` <span id="compared">Before: ${rangeText(data.compared, place.value.tz)}</span>`}</p>
+    <p class="note" id="errors-of"><${Leads} of=${data.with_error} to=${{ ...views, filters: withError(place.value.filters) }}>${countText(data.with_error)}<//> of <${Link} to=${views} title="all views on which it rests">${countText(data.n)}<//> views had an error, of ${countText(data.codes)} codes.${data.compared && html` <span id="compared">Before: ${rangeText(data.compared, place.value.tz)}</span>`}</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Errors by code">
       <table id="errors">
         <thead><tr>

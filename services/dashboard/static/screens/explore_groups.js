@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
 import { rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
 import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
-import { moreRows, rowsOf, tableOf } from "../core/groups.js";
+import { leastOf, moreRows, rowsOf, tableOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { capital, metricOf, nameOf, titleOf } from "../parts/data/known.js";
@@ -37,7 +37,7 @@ export function Groups({ metric, by, compare }) {
     isGrowing.value = true;
     go({ more: { rows: String(more) } }, { replace: true });
   };
-  return html`<div class="controls" role="group" aria-label="Which groups are listed"><${ViewsMin} /></div>
+  return html`<div class="controls" role="group" aria-label="Which groups are listed"><${ViewsMin} least=${leastOf(place.value.more, metricOf(metric))} /></div>
   <${Answered} of=${found} height=${320} draw=${(/** @type {any} */ data) => html`
     <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(nameOf).join(" and ")}`}>
       <table id="groups">

@@ -5,13 +5,14 @@ import { useSignal } from "@preact/signals";
 import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
 import { viewsBehind } from "../core/behind.js";
 import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/course.js";
-import { viewsAt } from "../core/incident_views.js";
+import { countedAt, viewsAt } from "../core/incident_views.js";
 import { filtersOf, OTHER } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { addressFor, Answered, newestNow_ms, now_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Act, Form } from "../parts/forms.js";
+import { Base, Behind } from "../parts/notable/behind_incident.js";
 import { RuleMeaning } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, dimensions, titleOf } from "../parts/data/known.js";
@@ -88,21 +89,12 @@ function Figures({ incident }) {
   const newest = found.data && latestOf(found.data, event.metric, value);
   const then = viewsAt(incident, worst.slice, countedAt(worst));
   const now = newest && viewsAt(incident, worst.slice, { from_ms: newest.to_ms - parameters.step_ms, to_ms: newest.to_ms });
-  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}${usualBase && `, ${usualBase}`}</span></li>
-    ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${now}>${figureText(event.metric, newest.value)}<//></b><span class="note"><${Base} metric=${event.metric} n=${newest.n} of=${now} />minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
+  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Based} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}${usualBase && `, ${usualBase}`}</span></li>
+    ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${now}>${figureText(event.metric, newest.value)}<//></b><span class="note"><${Based} metric=${event.metric} n=${newest.n} of=${now} />minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
 }
 
-/** When a figure of an incident was counted. @param {{at_ms: number, seconds: number}} found */
-const countedAt = ({ at_ms, seconds }) => ({ from_ms: at_ms - 1_000 * seconds, to_ms: at_ms });
-
-/** A figure that leads to its views. @param {{of: ReturnType<typeof viewsAt>, children?: any}} props - Null: it is of no views. */
-const Behind = ({ of, children }) => (of ? html`<${Link} to=${of.value} title=${of.which}>${children}<//>` : children);
-
-/** The n of a figure, which leads to its views. @param {{metric: string, n: number | null, of: ReturnType<typeof viewsAt>}} props */
-function Base({ metric, n, of }) {
-  const text = baseText(metric, n);
-  return text && html`${of ? html`<${Link} to=${of.n} title="all views on which it rests">${text}<//>` : text}, `;
-}
+/** An n before what else is said of its figure. @param {{metric: string, n: number | null, of: ReturnType<typeof viewsAt>}} props */
+const Based = (props) => baseText(props.metric, props.n) && html`<${Base} ...${props} />, `;
 
 /** @param {any} parameters */
 const historyAddress = (parameters) => `/v1/live/history?${new URLSearchParams(parameters)}`;
@@ -155,9 +147,9 @@ function Found({ incident }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Where">
       <table id="found">
         <thead><tr><th scope="col">Where</th><th scope="col">Figure then</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
-        <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
+        <tbody>${event.slices.map((/** @type {any} */ one) => ({ one, then: viewsAt(incident, one.slice, countedAt(one)) })).map((/** @type {any} */ { one, then }) => html`<tr>
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
-          <td><${Behind} of=${viewsAt(incident, one.slice, countedAt(one))}>${figureText(event.metric, one.value)}<//> <span class="note">${baseText(event.metric, baseOf(event.metric, one))} ${whenText(one, event, place.value.tz)}</span></td>
+          <td><${Behind} of=${then}>${figureText(event.metric, one.value)}<//> <span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, one)} of=${then} /> ${whenText(one, event, place.value.tz)}</span></td>
           <td>${figureText(event.metric, one.usual)} <span class="note">${one.probability === null ? "limit" : usualBaseText(event.metric, one)}</span></td>
           <td>${countedText(event.metric, one)}</td>
           <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>

@@ -6,7 +6,8 @@ import { useEffect } from "preact/hooks";
 import { liveParts, OTHER, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf, viewsOfLive } from "../core/live.js";
+import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf } from "../core/live.js";
+import { liveTitle, viewsOfLive } from "../core/live_views.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { First, isNew } from "../parts/arriving/first.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -21,6 +22,7 @@ import { RecentIncidents } from "../parts/notable/incidents.js";
 import { metricOf, seen } from "../parts/data/known.js";
 import { Spark, Status, useLive } from "../parts/data/live.js";
 import { go, Link, place } from "../parts/place.js";
+import { classOfLive } from "../parts/notable/thresholds.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
 import { later } from "../parts/later.js";
 import { Slices, wordsOf } from "./now_slices.js";
@@ -160,11 +162,11 @@ function Tile({ tile, picture, span_ms, isChosen, of }) {
   return html`<article class="tile" id=${`tile-${tile.name}`} data-chosen=${isChosen}>
     <h3><${Term} title=${tile.title} term=${tile.term} /></h3>
     <button type="button" class="pick-tile" aria-pressed=${isChosen} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
-      <span class="unseen">Draw ${tile.title}: </span><span class="value">${valueText(tile.unit, value)}</span>
+      <span class="unseen">Draw ${tile.title}: </span><span class=${`value ${classOfLive(tile.name, figures)}`}>${valueText(tile.unit, value)}</span>
       <span class="aside">${aside || "\u00a0"}</span>
       <${Spark} values=${valuesOf(tile, picture.series)} />
     </button>
-    <${Link} class="behind" to=${viewsOfLive(tile, { customer: place.value.customer, filters: of })}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
+    <${Link} class="behind" title=${liveTitle(tile, span_ms)} to=${viewsOfLive(tile, { customer: place.value.customer, filters: of })}>${tile.isCount ? "views of the last hour" : "open views"}<span class="unseen"> behind ${tile.title}</span><//>
   </article>`;
 }
 

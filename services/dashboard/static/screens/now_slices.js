@@ -4,13 +4,14 @@
 import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText } from "../core/words/format.js";
-import { cellsOf, ordered, sortOf, sortText, TILES, viewsOfLive } from "../core/live.js";
+import { cellsOf, ordered, sortOf, sortText, TILES } from "../core/live.js";
+import { liveTitle, viewsOfLive } from "../core/live_views.js";
 import { addressFor, fetchJson } from "../parts/data/asking.js";
 import { Meaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { nameOf, titleOf } from "../parts/data/known.js";
 import { WorldMap } from "../parts/drawing/map.js";
-import { classOf } from "../parts/notable/thresholds.js";
+import { cellClassOf } from "../parts/notable/thresholds.js";
 import { go, Link, place } from "../parts/place.js";
 import { SortHead } from "../parts/sorting.js";
 
@@ -35,13 +36,13 @@ export function Slices({ picture }) {
   return html`<section aria-labelledby="slices-title">
     <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${narrowing}failures: of the last ${ageText(picture.slices_ms)}</p></div>
     <div class="cards" id="slices">
-      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} of=${of} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
+      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} of=${of} counted_ms=${picture.slices_ms} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
     </div>
   </section>`;
 }
 
-/** @param {{name: string, values: any[], of: string[], isWhole: boolean}} props - `of`: the filters of which the figures are. `isWhole`: of all viewers, to choose another value from. */
-function Slice({ name, values, of, isWhole }) {
+/** @param {{name: string, values: any[], of: string[], isWhole: boolean, counted_ms: number}} props - `of`: the filters of which the figures are. `isWhole`: of all viewers, to choose another value from. */
+function Slice({ name, values, of, isWhole, counted_ms }) {
   const most = Math.max(1, ...values.map((one) => one.viewers_now));
   const sort = sortOf(place.value.more[`sort.${name}`]);
   const sortBy = (/** @type {import("../parts/sorting.js").Sort} */ given) => go({ more: { [`sort.${name}`]: sortText(given) } });
@@ -52,20 +53,17 @@ function Slice({ name, values, of, isWhole }) {
     <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${nameOf(name)}`}>
       <table>
         <thead><tr><th scope="col">${titleOf(name)}</th>${head("viewers", "Viewers")}${head("rebuffering", "Rebuffering")}${named("bitrate", "Bitrate")}${head("failures", "Failures")}</tr></thead>
-        <tbody>${ordered(values, sort).filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
+        <tbody>${ordered(values, sort).filter((one) => one.viewers_now || one.failures).map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} counted_ms=${counted_ms} most=${most} of=${isWhole ? [] : of} />`)}</tbody>
       </table>
     </div>
   </article>`;
 }
 
-/** Whether a slice is marked. @param {any} one */
-export const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
+/** Whether a country is marked on the map. @param {any} one */
+const isWarm = (one) => cellClassOf("rebuffering", one) !== "";
 
-/** Whether its bitrate is. @param {any} one */
-const isLow = (one) => classOf("live_bitrate_bps", { value: cellsOf(one).bps ?? null, n: one.bitrate_viewers_now }) === "is-bad";
-
-/** @param {{name: string, one: any, most: number, of: string[]}} props */
-function SliceRow({ name, one, most, of }) {
+/** @param {{name: string, one: any, most: number, of: string[], counted_ms: number}} props */
+function SliceRow({ name, one, most, of, counted_ms }) {
   const cells = cellsOf(one);
   // No filter says which values have no name.
   const filters = one.value === OTHER ? null : narrowedLive(of, name, one.value);
@@ -74,14 +72,14 @@ function SliceRow({ name, one, most, of }) {
       ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
     <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
-    <td class=${isWarm(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//> <span class="note">${cells.rebuffering_n}</span></td>
-    <td class=${isLow(one) ? "is-warm" : ""}><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
-    <td><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
+    <td class=${cellClassOf("rebuffering", one)}><${Behind} figure=${{ isCount: false }} filters=${one.viewers_now ? filters : null}>${cells.rebuffering}<//> <span class="note">${cells.rebuffering_n}</span></td>
+    <td class=${cellClassOf("bitrate", one)}><${Behind} figure=${{ isCount: false }} filters=${one.bitrate_viewers_now ? filters : null}>${cells.bitrate}<//> <span class="note">${cells.bitrate_n}</span></td>
+    <td class=${cellClassOf("failures", one)}><${Behind} figure=${{ isCount: true, metric: "playback_failures" }} counted_ms=${counted_ms} filters=${one.failures ? filters : null}>${countText(one.failures)}<//> <span class="note" title="views started">n ${countText(one.views_started)}</span></td>
   </tr>`;
 }
 
-/** A figure that leads to its views. @param {{figure: {isCount: boolean, metric?: string}, filters: string[] | null, children?: any}} props - Null: no filter says which they are. */
-const Behind = ({ figure, filters, children }) => (filters ? html`<${Link} to=${viewsOfLive(figure, { customer: place.value.customer, filters })} title=${figure.isCount ? "those of the last hour" : "the open views behind it"}>${children}<//>` : children);
+/** A figure that leads to its views. @param {{figure: {isCount: boolean, metric?: string}, filters: string[] | null, counted_ms?: number, children?: any}} props - Null: no filter says which they are. `counted_ms`: of a count, how long it is counted. */
+const Behind = ({ figure, filters, counted_ms = 0, children }) => (filters ? html`<${Link} to=${viewsOfLive(figure, { customer: place.value.customer, filters })} title=${liveTitle(figure, counted_ms)}>${children}<//>` : children);
 
 /** Leads to the screen of one title. Live figures have its name alone, so its id is asked for; several titles of that name are listed. @param {{value: string}} props */
 function TitleLink({ value }) {

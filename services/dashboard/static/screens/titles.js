@@ -131,5 +131,5 @@ function Drawn({ data }) {
       const named = lines.map((line) => ({ ...line, name: html`<${MetricName} name=${name} />` }));
       return html`<${Chart} key=${name} times=${at} lines=${named} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} range=${data.about.range} />`;
     })}
-    <${Retention} of=${data.retention} />`;
+    <${Retention} of=${data.retention} within=${{ customer: place.value.customer, filters: of.filters }} />`;
 }

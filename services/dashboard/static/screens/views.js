@@ -29,13 +29,15 @@ export default function Views() {
   const asked = Object.fromEntries(SEARCHED.map(({ name }) => [name, more[name] ?? ""]));
   const params = { ...asked, columns: columns.join(","), order_by: more.sort || "time", order: more.order || "descending", limit: ROWS };
   const found = useQuestion("/v1/views", place.value, params, 30_000);
+  const hasOpen = more.open === "1" && customer !== "*";
   return html`
     <${Controls} />
     <${Search} />
     <${OpenViews} asked=${asked} columns=${columns} />
     <section aria-labelledby="views-title">
       <div class="section-head"><h2 id="views-title">Views</h2>${params.order_by === "time" && html`<p class="note">by when they finished, the ${params.order === "ascending" ? "first" : "last"} first</p>`}
-        <${Export} of="views" params=${exported(params)} />
+        <${Export} of="views" params=${exported(params)} what=${hasOpen ? "finished views alone" : "everything"} />
+        ${hasOpen && html`<p class="note" id="exports-finished">Files have finished views alone.</p>`}
         <${Columns} columns=${columns} />
       </div>
       <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`

@@ -4,19 +4,21 @@ import pytest
 
 from services.accounts.core.thresholds import DEFAULTS, METRICS, Metric, Threshold, ThresholdWrong, checked, effective
 from services.query.core.metrics import METRICS as OF_VIEWS
-from shared.directions import WORSE_WHEN_LOWER, worse_when
 
 #: Figures of viewers of this moment, which are no metrics of views.
 LIVE = {"live_rebuffering_fraction", "live_bitrate_bps"}
 
 
-def test_each_judged_metric_is_in_the_catalogue_and_can_be_worse() -> None:
-    assert set(METRICS) - LIVE <= OF_VIEWS.keys()
-    for name in set(METRICS) - LIVE:
-        assert OF_VIEWS[name].worse == worse_when(name), name
-    # All that are worse when they are lower can be judged, and each name there is one.
-    assert set(METRICS) >= WORSE_WHEN_LOWER
-    assert {one.name for one in OF_VIEWS.values() if one.worse == "lower"} == WORSE_WHEN_LOWER - LIVE
+def test_each_metric_that_can_be_worse_can_be_judged_and_no_other() -> None:
+    assert set(METRICS) - LIVE == {one.name for one in OF_VIEWS.values() if one.worse is not None}
+    # Percentiles, means and shares that have no threshold as installed are among them.
+    assert {"startup_ms_p99", "live_latency_ms_p75", "request_latency_ms", "view_dropped_fraction"} <= set(METRICS)
+
+
+def test_what_is_neither_good_nor_bad_for_viewers_is_so_on_purpose() -> None:
+    """A new metric is one of these, or has a direction in `shared.directions`."""
+    neither = {one.name for one in OF_VIEWS.values() if one.worse is None and one.field != "watch_ms"}
+    assert neither == {"views", "viewers", "started", "watch_ms", "playing_ms", "seek_count", "downscale_fraction"}
 
 
 def test_thresholds_as_installed_are_ones_that_may_be_chosen() -> None:
@@ -27,6 +29,7 @@ def test_thresholds_as_installed_are_ones_that_may_be_chosen() -> None:
     assert found["experience_score"] == (Threshold(80, 60, 30), "default")
     # What is good of a bitrate nobody can say for all.
     assert found["bitrate_bps"] == (None, "default")
+    assert {name for name, (threshold, _) in found.items() if threshold is not None} == set(DEFAULTS)
     chosen = effective([("", "bitrate_bps", Threshold(4e6, 1e6, 10))], "acme")
     assert chosen["bitrate_bps"] == (Threshold(4e6, 1e6, 10), "organisation")
 
@@ -43,6 +46,10 @@ def test_thresholds_as_installed_are_ones_that_may_be_chosen() -> None:
         ("live_bitrate_bps", 1e6, 4e6, False),
         ("experience_score", 100, 60, True),
         ("experience_score", 101, 60, False),
+        ("startup_ms_p99", 4_000, 9_000, True),
+        ("startup_ms_p99", 9_000, 4_000, False),
+        ("rebuffer_ratio", 0.02, 1.1, False),
+        ("upscale_fraction", 0.5, 1.5, True),
         ("spi_good_fraction", 1.0, 0.8, True),
         ("spi_good_fraction", 1.1, 0.8, False),
         ("spi_good_fraction", 0.8, 0.9, False),

@@ -6,16 +6,19 @@ import { chosenOf, linesOfLive, linesOfTitles, liveOfTitle, openStretch, toggled
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
 import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
-import { viewsBehind, viewsOf, viewsOfBin, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
+import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../../../services/dashboard/static/core/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
-import { moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
+import { leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { fieldText, openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
 import { notesOf, termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
-import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf, viewsOfLive } from "../../../../services/dashboard/static/core/live.js";
+import { joined, ordered, sortOf, sortText, statusOf, stretchOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { liveTitle, viewsOfLive } from "../../../../services/dashboard/static/core/live_views.js";
+import { judgedOf } from "../../../../services/dashboard/static/core/live_judged.js";
+import { judgedGroups } from "../../../../services/dashboard/static/core/judged.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
 import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
@@ -238,6 +241,28 @@ test("one failure of 83 is no disaster, and 20 of 100 are", () => {
   assert.ok(Math.abs(low - 0.4038) < 1e-4 && Math.abs(high - 0.5962) < 1e-4, `${low} ${high}`);
 });
 
+test("a percentile that is not shown is neither good nor bad", () => {
+  const threshold = { worse: /** @type {const} */ ("higher"), good: 1_000, bad: 2_000, n: 10 };
+  assert.deepEqual([99, 100].map((n) => levelOf(threshold, "startup_ms_p95", { value: 9_000, n })), ["", "bad"]);
+});
+
+test("thresholds are in groups by what their metrics are, totals last, and are found by a part of a name", () => {
+  /** @type {Record<string, any>} */
+  const known = {
+    playback_failure_fraction: { title: "playback failures", unit: "fraction", kind: "ratio" },
+    playback_failures: { title: "playback failures, number", unit: "views", kind: "sum" },
+    startup_ms_p50: { title: "video start-up time, median", unit: "ms", kind: "percentile" },
+    startup_ms_p99: { title: "video start-up time, p99", unit: "ms", kind: "percentile" },
+    request_latency_ms: { title: "request latency", unit: "ms", kind: "ratio" },
+    experience_score: { title: "experience", unit: "score", kind: "mean" },
+  };
+  const all = [...Object.keys(known), "live_bitrate_bps"].map((metric) => ({ metric, n: metric === "startup_ms_p50" ? 30 : null }));
+  const shown = (/** @type {string} */ search) => judgedGroups(all, (name) => known[name] ?? { title: name, unit: "", kind: "" }, search).map(({ title, judged, thresholds }) => [title, judged, thresholds.length]);
+  assert.deepEqual(shown(""), [["viewers of this moment", 0, 1], ["shares", 0, 1], ["means and rates", 0, 1], ["scores", 0, 1], ["video start-up time", 1, 2], ["totals of a range", 0, 1]]);
+  assert.deepEqual(shown(" P99 "), [["video start-up time", 0, 1]]);
+  assert.deepEqual([shown("nothing"), shown("totals").length, shown("Bitrate of viewers").length], [[], 1, 1]);
+});
+
 test("a figure of which less is worse is bad below and good above its thresholds, as surely as any other", () => {
   const judged = (/** @type {string} */ metric, /** @type {any} */ threshold, /** @type {number | null} */ value, /** @type {number} */ n) => levelOf({ worse: "lower", ...threshold }, metric, { value, n });
   const [bitrate, share] = [{ good: 4e6, bad: 1e6, n: 30 }, { good: 0.9, bad: 0.7, n: 1 }];
@@ -318,6 +343,28 @@ test("bins of two distributions stand beside each other by their bounds", () => 
 test("live tiles are ratios of the newest figures, and unknown where nobody watches", () => {
   const rebuffering = TILES.find((one) => one.name === "rebuffering");
   assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
+});
+
+test("live figures are judged as finished views are: failures and exits by their share of n", () => {
+  const figures = { viewers_now: 200, rebuffering_now: 30, bitrate_bps_now: 190e6, bitrate_viewers_now: 190, views_started: 50, failures: 4, views_finished: 40, exits_before_start: 10, startups: 9, startup_ms: 90 };
+  const found = Object.fromEntries(TILES.map(({ name }) => [name, judgedOf(name, figures)]));
+  assert.deepEqual(found, {
+    viewers: null,
+    rebuffering: { metric: "live_rebuffering_fraction", figure: { value: 0.15, n: 200 } },
+    bitrate: { metric: "live_bitrate_bps", figure: { value: 1e6, n: 190 } },
+    starts: null,
+    failures: { metric: "playback_failure_fraction", figure: { value: 0.08, n: 50 } },
+    exits: { metric: "exit_before_start_fraction", figure: { value: 0.25, n: 40 } },
+    startup: null,
+  });
+  const none = { metric: "playback_failure_fraction", figure: { value: null, n: 0 } };
+  // Of nobody nothing is known, and views that fail may have started earlier.
+  assert.deepEqual([judgedOf("failures", { failures: 3, views_started: 0 }), judgedOf("failures", {}), judgedOf("failures", null)], [none, none, null]);
+  assert.equal(judgedOf("failures", { failures: 30, views_started: 20 })?.figure.value, 1);
+  // 1 of 20 may be chance, 10 of 200 are none.
+  const threshold = { worse: /** @type {const} */ ("higher"), good: 0.005, bad: 0.02, n: 20 };
+  const levels = [1, 10].map((failures) => judgedOf("failures", { failures, views_started: 20 * failures })).map((one) => levelOf(threshold, String(one?.metric), one?.figure));
+  assert.deepEqual(levels, ["", "bad"]);
 });
 
 test("a problem says what is wrong, not the name of its status", () => {
@@ -471,6 +518,8 @@ test("a checker says what arrives, and what views do not have", () => {
   const none = { beacons: [], rejected_n: 0 };
   const beacon = { event: "playing", source: "mux", appended_ms: 9_000 };
   assert.equal(verdictOf(none, 10_000).level, "waiting");
+  // Whose key is mistyped is told where to look, as its input is nobody's.
+  assert.match(String(verdictOf(none, 10_000).advice), /Compare the write key in the player .* unknown key, .* status 401\./);
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
   // What is rejected is of all keys: it says nothing of one.
   const underOne = verdictOf({ ...none, keys: [{ key: "pk_b" }], rejected_n: 2 }, 10_000, "pk_a");
@@ -684,6 +733,17 @@ test("a live count leads to the same views of the last hour, open ones too where
   for (const name of ["viewers", "rebuffering", "bitrate"]) assert.deepEqual(of[name], { screen: "views", ...within, more: { open: "1" }, ...hour }, name);
 });
 
+test("a live count says of how long it is, beside the hour that its link lists", () => {
+  assert.equal(liveTitle({ isCount: true }, 300_000), "counted over the last 5 min; listed are views of the last hour");
+  assert.equal(liveTitle({ isCount: false }, 300_000), "the open views behind it");
+});
+
+test("a filter for views without a number says that it is unknown", () => {
+  const place = viewsWith("startup_ms", { customer: "*", filters: [] }, false);
+  assert.deepEqual([place.filters.map((text) => filterText(text, (name) => name, "UTC")), place.more], [["startup_ms is (unknown)"], {}]);
+  assert.equal(filterText(viewsWith("startup_ms", { customer: "*", filters: [] }, true).filters[0], (name) => name, "UTC"), "startup_ms is at least 0 ms");
+});
+
 test("a bin of a distribution leads to its views, also that of 0, which has no width", () => {
   const numbers = [0, 1, 1000, 1267, 1268];
   const views = (/** @type {number} */ from_value, /** @type {number} */ to_value) => {
@@ -753,6 +813,16 @@ test("what is drawn is what is exported", () => {
   const bySort = (/** @type {string} */ sort) => tableOf({ sort }, { name: "startup_ms_p95", kind: "percentile" }).order_by;
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "views", ""].map(bySort), ["startup_ms_p95", "startup_ms_p95", "views", "views"]);
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
+});
+
+test("a table that is sorted by a percentile lists groups whose figure is shown, unless somebody says otherwise", () => {
+  const p95 = { name: "startup_ms_p95", kind: "percentile" };
+  const asked = (/** @type {Record<string, string>} */ more, metric = p95) => tableOf(more, metric).views_min;
+  assert.deepEqual([asked({ sort: "startup_ms_p95" }), asked({ sort: "startup_ms_p95", views_min: "" }), asked({ sort: "startup_ms_p95", order: "ascending" })], ["100", "100", "100"]);
+  assert.deepEqual([asked({ sort: "startup_ms_p95", views_min: "7" }), asked({ sort: "startup_ms_p95", views_min: "0" })], ["7", "0"]);
+  // By views every group has its place, and a median is shown of any.
+  assert.deepEqual([asked({}), asked({ sort: "views" }), asked({ sort: "x" }, { name: "startup_ms_p50", kind: "percentile" })], ["", "", ""]);
+  assert.deepEqual([leastOf({ sort: "startup_ms_p95", views_min: "7" }, p95), leastOf({ sort: "views" }, p95)], ["100", ""]);
 });
 
 test("titles that are drawn together are those of the address, and a click adds or takes one", () => {

@@ -4,23 +4,26 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from deploy.local.paths import ROOT
 from services.query.core.metrics import METRICS
 from services.query.core.resources.search import COUNTS, AskedViews, understood
+from shared.schemas.rejected import Reason
 from tests.unit.query.recounting import T0_MS
 
-_SCRIPT = "import { NEEDED, NEEDS_NONE, READ } from './arrivals.js'; console.log(JSON.stringify({ NEEDED, NEEDS_NONE, READ }))"
+_SCRIPT = """import { adviceOf, NEEDED, NEEDS_NONE, READ } from './arrivals.js';
+const advice = Object.fromEntries(%s.map((reason) => [reason, adviceOf(reason)]));
+console.log(JSON.stringify({ NEEDED, NEEDS_NONE, READ, advice }))"""
 #: Columns of the table "What each client can report".
 CLIENTS = ("mux", "cmcd", "epas", "native")
 
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    command = ["node", "--input-type=module", "-e", _SCRIPT]
+    command = ["node", "--input-type=module", "-e", _SCRIPT % json.dumps(get_args(Reason))]
     core = Path(ROOT) / "services/dashboard/static/core"
     run = subprocess.run(command, cwd=core, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(run.stdout)
@@ -54,3 +57,9 @@ def test_the_fields_are_columns_of_a_search(page: dict[str, Any]) -> None:
     asked = AskedViews(columns=",".join(page["READ"]))
     search = understood(asked, lambda _: (), T0_MS, days_max=400)  # type: ignore[arg-type, return-value]
     assert set(page["READ"]) <= set(search.columns)
+
+
+def test_each_reason_of_a_rejection_says_what_to_do(page: dict[str, Any]) -> None:
+    assert [reason for reason, words in page["advice"].items() if not words] == []
+    # Each is another: which one applies is not to be guessed.
+    assert len(set(page["advice"].values())) == len(get_args(Reason))

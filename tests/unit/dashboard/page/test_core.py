@@ -54,6 +54,16 @@ def test_filters_of_numbers_are_of_fields_that_the_api_bounds() -> None:
     assert set(names) <= set(NUMBERS)
 
 
+def test_shares_of_views_are_judged_by_their_interval() -> None:
+    """Those that are worse one way and count views above and below: of others n says nothing about how sure they are."""
+    found = re.search(r"const OF_VIEWS = new Set\(\[(.*)\]\);", (STATIC / "core/figures.js").read_text())
+    assert found is not None
+    of_views = {
+        one.name for one in METRICS.values() if one.unit == "fraction" and one.worse and one.denominator == (one.base,)
+    }
+    assert set(re.findall(r'"(\w+)"', found[1])) == of_views | {"live_rebuffering_fraction"}
+
+
 @pytest.mark.parametrize("name", ["LINES_MAX", "MULTIPLES_MAX"])
 def test_the_page_asks_for_no_more_lines_than_the_api_has(name: str) -> None:
     found = re.search(rf"{name} = (\d+);", (STATIC / "core/exported.js").read_text())

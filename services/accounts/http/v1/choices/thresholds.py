@@ -11,7 +11,7 @@ from services.accounts.http.problems import unknown
 from services.accounts.http.v1.operations import Call, Operation
 from services.accounts.service import Accounts
 from services.accounts.store.customers import thresholds
-from shared.directions import Worse, worse_when
+from shared.directions import WORSE, Worse
 from shared.schemas.beacon import CUSTOMER_ID
 
 _Customer = Annotated[str, msgspec.Meta(max_length=64, description="a customer; empty: all that have no own")]
@@ -42,7 +42,7 @@ class ShownThreshold(msgspec.Struct, frozen=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True):
-    """The thresholds of each metric that is judged."""
+    """The thresholds of each figure that can be judged."""
 
     thresholds: list[ShownThreshold]
 
@@ -104,7 +104,7 @@ class ThresholdOperations:
 
 def _shown(metric: Metric, threshold: Threshold | None, of: Origin) -> ShownThreshold:
     good, bad, n = (None, None, None) if threshold is None else threshold
-    return ShownThreshold(metric, worse_when(metric), good, bad, n, of)
+    return ShownThreshold(metric, WORSE[metric], good, bad, n, of)
 
 
 def _customer(call: Call, customer_id: str) -> str:

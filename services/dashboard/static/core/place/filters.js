@@ -173,6 +173,8 @@ function wordsOf(one, titleOf, tz) {
   if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => value ?? "(unknown)").join(" or ")}`;
   if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
   const field = String(inner.number);
+  // No number of a view is below 0.
+  if (isNot && inner.at_least === 0 && inner.below === undefined) return `${titleOf(field)} is (unknown)`;
   const bound = (/** @type {number} */ value) => (/^view_(start|end)_ms$/.test(field) ? momentText(value, tz, { seconds: true }) : /_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
   if (/^view_(start|end)_ms$/.test(field)) {
     const span = [inner.at_least !== undefined && `from ${bound(inner.at_least)}`, inner.below !== undefined && `before ${bound(inner.below)}`].filter(Boolean).join(" and ");

@@ -5,6 +5,7 @@ import { adviceOf, verdictOf } from "../../core/arrivals.js";
 import { momentText } from "../../core/place/ranges.js";
 import { ageText, countText } from "../../core/words/format.js";
 import { Answered, serverNow_ms, useFetched } from "../data/asking.js";
+import { may } from "../data/session.js";
 import { html } from "../html.js";
 import { Link, place } from "../place.js";
 
@@ -17,16 +18,18 @@ export function Arriving({ customer }) {
   const found = useFetched(address, () => address, AGAIN_MS);
   return html`<section aria-labelledby="arriving-title">
     <div class="section-head"><h2 id="arriving-title">Are my beacons arriving?</h2></div>
-    <${Answered} of=${found} height=${120} draw=${(/** @type {any} */ data) => html`<${Arrivals} data=${data} now_ms=${serverNow_ms({ server_ms: data.now_ms, came_ms: found.came_ms })} />`} />
+    <${Answered} of=${found} height=${120} draw=${(/** @type {any} */ data) => html`<${Arrivals} data=${data} customer=${customer} now_ms=${serverNow_ms({ server_ms: data.now_ms, came_ms: found.came_ms })} />`} />
   </section>`;
 }
 
-/** @param {{data: any, now_ms: number}} props - `now_ms`: by the server's clock, as the times of beacons are. */
-function Arrivals({ data, now_ms }) {
+/** @param {{data: any, customer: string, now_ms: number}} props - `now_ms`: by the server's clock, as the times of beacons are. */
+function Arrivals({ data, customer, now_ms }) {
   const verdict = verdictOf(data, now_ms, place.value.more.under);
   return html`
     <p class="status" id="verdict" data-level=${verdict.level} role="status"><span class="dot" aria-hidden="true"></span>${verdict.text}</p>
+    ${verdict.advice && html`<p class="note" id="verdict-advice">${verdict.advice}</p>`}
     <p class="note">${countText(data.beacons_n)} beacons of ${countText(data.views_n)} views and ${countText(data.rejected_n)} rejected inputs in the last ${data.seconds / 60} minutes${data.is_cut ? "; more came than are looked at" : ""}.</p>
+    ${may("read_metrics") && html`<p class="note" id="beyond-limits">Input beyond a limit is answered with status 429, to Mux players 503, and is not listed here: see the <a href=${`/limits?customer=${encodeURIComponent(customer)}`}>limits</a>.</p>`}
     ${data.keys.length > 0 && html`<${Keys} keys=${data.keys} now_ms=${now_ms} />`}
     ${data.beacons.length > 0 && html`<${Beacons} beacons=${data.beacons} />`}
     ${data.rejected.length > 0 && html`<h3>Rejected</h3><${Rejected} id="rejected" rejected=${data.rejected} />`}

@@ -1,8 +1,9 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, baseText, figureText, openFirst, sliceText, whenText } from "../../core/alerts.js";
+import { allOf, figureText, openFirst, sliceText, whenText } from "../../core/alerts.js";
 import { baseOf, nowOf } from "../../core/course.js";
+import { countedAt, viewsAt } from "../../core/incident_views.js";
 import { ageText } from "../../core/words/format.js";
 import { HOUR_MS, momentText } from "../../core/place/ranges.js";
 import { now_ms, useFetched } from "../data/asking.js";
@@ -10,6 +11,7 @@ import { RuleMeaning } from "../glossary.js";
 import { html } from "../html.js";
 import { titleOf } from "../data/known.js";
 import { Link, place } from "../place.js";
+import { Base, Behind } from "./behind_incident.js";
 
 const AGAIN_MS = 5_000;
 const LISTED_MAX = 5;
@@ -33,10 +35,12 @@ function One({ one, picture }) {
   const { event } = one;
   const worst = event.slices[0];
   const now = one.closed_ms ? null : nowOf(picture, one);
+  const then = worst && viewsAt(one, worst.slice, countedAt(worst));
+  const open = now && viewsAt(one, worst.slice, { from_ms: picture.shown_until_ms - picture.bucket_ms, to_ms: picture.shown_until_ms });
   const state = one.closed_ms ? `ended ${ageText(now_ms.value - one.closed_ms)} ago` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
   return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
     <${Link} aria-label=${`${event.rule_name}, since ${momentText(one.opened_ms, place.value.tz, { seconds: true })}`} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
-    ${worst && html` ${figureText(event.metric, worst.value)} ${whenText(worst, event, place.value.tz)} <span class="note">${baseText(event.metric, baseOf(event.metric, worst))}</span>${now && html`, now <b>${figureText(event.metric, now.value)}</b> <span class="note">${baseText(event.metric, now.n)}</span>`} <${RuleMeaning} metric=${event.metric} />, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    ${worst && html` <${Behind} of=${then}>${figureText(event.metric, worst.value)}<//> ${whenText(worst, event, place.value.tz)} <span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} /></span>${now && html`, now <b><${Behind} of=${open}>${figureText(event.metric, now.value)}<//></b> <span class="note"><${Base} metric=${event.metric} n=${now.n} of=${open} /></span>`} <${RuleMeaning} metric=${event.metric} />, ${sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
     <span class="note"> ${one.customer} · ${state}</span>
   </li>`;
 }

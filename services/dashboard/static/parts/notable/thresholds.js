@@ -3,6 +3,7 @@
 
 import { effect, signal } from "@preact/signals";
 import { levelOf } from "../../core/figures.js";
+import { judgedOf } from "../../core/live_judged.js";
 import { fetchJson } from "../data/asking.js";
 import { place } from "../place.js";
 
@@ -42,3 +43,16 @@ export function classOf(metric, figure) {
   const level = levelOf(thresholds.value[metric], metric, figure);
   return level && `is-${level}`;
 }
+
+/**
+ * The same of a live figure.
+ * @param {string} name - Of a tile of Now.
+ * @param {import("../../core/live.js").Figures | null | undefined} figures - Of all viewers, a slice or a customer.
+ */
+export function classOfLive(name, figures) {
+  const judged = judgedOf(name, figures);
+  return judged ? classOf(judged.metric, judged.figure) : "";
+}
+
+/** That of a cell of live figures: a bad one is marked, a good one is as most are. @param {string} name @param {import("../../core/live.js").Figures | null | undefined} figures */
+export const cellClassOf = (name, figures) => (classOfLive(name, figures) === "is-bad" ? "is-warm" : "");

@@ -2,7 +2,9 @@
 // Settings, thresholds: from which figure on the page shows a metric as good or bad, for all environments or for one.
 
 import { useSignal } from "@preact/signals";
-import { capital, metricOf } from "../../parts/data/known.js";
+import { judgedGroups, LIVE } from "../../core/judged.js";
+import { viewsMin } from "../../core/figures.js";
+import { capital, metricOf, metrics } from "../../parts/data/known.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";
 import { Field } from "../../parts/field.js";
 import { Meaning, MetricMeaning } from "../../parts/glossary.js";
@@ -17,6 +19,7 @@ const ORIGINS = { customer: "this environment's", organisation: "all environment
 export default function Thresholds() {
   const version = useSignal(0);
   const problem = useSignal("");
+  const search = useSignal("");
   const { more } = place.value;
   const of = more.of ?? "";
   const found = useFetched(`thresholds ${of}`, () => `/v1/thresholds?${new URLSearchParams({ customer: of })}`, 0, version.value);
@@ -38,22 +41,40 @@ export default function Thresholds() {
   return html`<form class="pick" key=${`of-${of}`} onSubmit=${show}><label>Environment <input name="of" list="environments" autocomplete="off" defaultValue=${of} maxlength="64" placeholder="all that have no own" /></label><${Environments} /><button type="submit">Show</button></form>
     <p class="note">Up to <em>good</em> a figure is green, above <em>bad</em> red. Where less is worse, as of bitrates and scores, it is green from <em>good</em> on, and red below <em>bad</em>. Of fewer views than <em>n</em> it is neither, and a share of views is judged only if its 95 % interval lies wholly on one side: 1 failure of 83 is no disaster.</p>
     ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
-    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<ul class="thresholds" id="thresholds">${data.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric}`} one=${one} set=${set} />`)}</ul>`} />`;
+    <label class="pick">Find a metric <input id="find-metric" type="search" autocomplete="off" value=${search.value} onInput=${(/** @type {any} */ event) => { search.value = event.target.value; }} /></label>
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => {
+      // A group is of what its metrics are.
+      if (!Object.keys(metrics.value).length) return null;
+      const groups = judgedGroups(data.thresholds, metricOf, search.value);
+      return html`<div id="thresholds">${groups.map((group) => html`<${Group} key=${`${of} ${group.title}`} group=${group} isFound=${search.value.trim() !== ""} set=${set} of=${of} />`)}
+        ${!groups.length && html`<p class="empty">No metric has this in its name.</p>`}</div>`;
+    }} />`;
 }
 
-/** Figures of live viewers, which are no metrics of views: their titles, meanings and units. @type {Record<string, {title: string, term: string, unit: string}>} */
-const LIVE = {
-  live_rebuffering_fraction: { title: "Viewers of this moment that rebuffer", term: "live rebuffering", unit: "fraction" },
-  live_bitrate_bps: { title: "Bitrate of viewers of this moment", term: "live bitrate", unit: "bps" },
-};
+/**
+ * A group of metrics: shown where one of them is coloured already, or somebody looks for one. It stays as it is when the last one is taken back.
+ * @param {{group: ReturnType<typeof judgedGroups>[number], isFound: boolean, set: (body: any) => void, of: string}} props
+ */
+function Group({ group, isFound, set, of }) {
+  const isOpen = useSignal(group.judged > 0);
+  const count = group.thresholds.length;
+  return html`<details class="where" open=${isFound || isOpen.value} onToggle=${(/** @type {any} */ event) => { if (!isFound) isOpen.value = event.target.open; }}>
+    <summary><b>${capital(group.title)}</b> <span class="note">${group.judged} of ${count} coloured</span></summary>
+    ${group.isOfTotals && html`<p class="note">A total grows with its range and audience: a threshold fits one length of range.</p>`}
+    <ul class="thresholds">${group.thresholds.map((/** @type {any} */ one) => html`<${One} key=${`${of} ${one.metric}`} one=${one} set=${set} />`)}</ul>
+  </details>`;
+}
 /** How a figure is typed: `per` of the API's unit are one of `name`. @type {Record<string, {per: number, name: string, max?: number}>} */
-const TYPED = { fraction: { per: 0.01, name: "%", max: 100 }, ms: { per: 1, name: "ms" }, bps: { per: 1e6, name: "Mbps" }, score: { per: 1, name: "of 100", max: 100 } };
+const TYPED = { fraction: { per: 0.01, name: "%", max: 100 }, ms: { per: 1, name: "ms" }, bps: { per: 1e6, name: "Mbps" }, per_minute: { per: 1, name: "a minute" }, score: { per: 1, name: "of 100", max: 100 } };
+/** A share that may be more than all: a picture can be drawn more than twice as large as it is. */
+const UNBOUNDED = "upscale_fraction";
 
 /** @param {{one: any, set: (body: any) => void}} props */
 function One({ one, set }) {
   const live = LIVE[one.metric];
   const { unit } = live ?? metricOf(one.metric);
-  const { per, name: unitName, max } = TYPED[unit] ?? { per: 1, name: unit };
+  const { per, name: unitName, max: largest } = TYPED[unit] ?? { per: 1, name: unit };
+  const max = one.metric === UNBOUNDED ? undefined : largest;
   const mayEdit = session.value?.permissions.includes("edit") ?? false;
   const title = live?.title ?? capital(metricOf(one.metric).title);
   const [good, bad] = one.worse === "lower" ? ["Good from", "Bad below"] : ["Good to", "Bad above"];
@@ -71,7 +92,7 @@ function One({ one, set }) {
     <span class="row">
       <label>${good} (${unitName}) <${Field} name="good" type="number" step="any" min="0" max=${max} value=${shown(one.good)} disabled=${!mayEdit} required /></label>
       <label>${bad} (${unitName}) <${Field} name="bad" type="number" step="any" min="0" max=${max} value=${shown(one.bad)} disabled=${!mayEdit} required /></label>
-      <label>From n views <${Field} name="n" type="number" min="1" max="1000000" value=${isJudged ? String(one.n) : ""} disabled=${!mayEdit} required /></label>
+      <label>From n views <${Field} name="n" type="number" min=${viewsMin(one.metric)} max="1000000" value=${isJudged ? String(one.n) : ""} disabled=${!mayEdit} required /></label>
       ${mayEdit && html`<button type="submit" aria-label=${`Save: ${title}`}>Save</button>`}
       ${mayEdit && one.of !== "default" && html`<button type="button" aria-label=${`Back to before: ${title}`} onClick=${() => set({ metric: one.metric })}>Back to before</button>`}
     </span>
