@@ -71,6 +71,7 @@ class LiveRoutes:
         scope = principal_of(request).scope
         if not _may_see(asked, scope):
             return unknown_customer()
+        await self._board.wait_for_slices(scope, asked.customer, asked.slice)
         picture = self._board.picture(scope, asked.customer, asked.slice, asked.order)
         return web.Response(body=picture, content_type="application/json")
 
