@@ -249,6 +249,30 @@ def watched_by_many_customers(installation: Installation, count: int) -> None:
     assert producer.flush(30) == 0
 
 
+def landed_of_many_customers(installation: Installation, count: int) -> None:
+    """The last two minutes of so many of these customers, as they are landed: each has titles of its own, and one CDN fails all."""
+    until = int(time.time() // 60)
+
+    def figures(viewers: int, rebuffering: int = 0) -> dict[str, int]:
+        counts = {"views_started": 4, "failures": int(rebuffering > 0), "viewers_max": viewers}
+        return {"viewers_now": STEPS * viewers, "rebuffering_now": STEPS * rebuffering} | counts
+
+    rows = []
+    for number in range(count):
+        documents = {
+            "": {"": figures(10)},
+            "cdn": {"fastly": figures(4, 3), "akamai": figures(6)},
+            "country": {"DE": figures(7), "FR": figures(3, 3)},
+            "video_title": {LONG_TITLE if number == 0 else f"Title {number:03}": figures(10)},
+            "cdn,country": {"fastly\x1fDE": figures(1), "fastly\x1fFR": figures(3, 3), "akamai\x1fDE": figures(6)},
+        }
+        for dimension, values in documents.items():
+            document = json.dumps({"steps": STEPS, "values": values})
+            rows += [(f"customer-{number:03}", dimension, minute, document) for minute in (until - 2, until - 1)]
+    with psycopg.connect(installation.postgres.dsn) as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", rows)
+
+
 def arrives(
     installation: Installation,
     customer_id: str,
