@@ -85,6 +85,11 @@ class LiveBoard:
                 self._pictures[look] = known
         return known
 
+    def look_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
+        """Asks for newer slices where these are due. A picture does that too, but none is drawn while nothing is counted."""
+        if self._landed is not None and self._is_too_much(scope, customer_id):
+            self._landed.newest(scope, slice_name)
+
     async def wait_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
         """Waits a little for slices that have never been known; a stream sends its picture without them."""
         if self._landed is not None and self._is_too_much(scope, customer_id):

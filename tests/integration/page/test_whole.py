@@ -10,13 +10,8 @@ from shared.schemas.alerts.event import AlertEvent
 from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page import page_rows
 from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, TOO_WIDE, ZONE, Seen
-from tests.integration.page.page_parts import (
-    LONG_TITLE,
-    Looked,
-    landed_of_many_customers,
-    watch_now,
-    watched_by_many_customers,
-)
+from tests.integration.page.page_many import LONG_TITLE, landed_of_many_customers, watched_by_many_customers
+from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import DAY_MS
 

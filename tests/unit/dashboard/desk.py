@@ -124,7 +124,8 @@ class Desk:
     def __init__(self) -> None:
         history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=30)
         self.landed = FakeLanded()
-        landed = LandedSlices(self.landed, now_ms=lambda: NOW_MS)
+        self.now_ms = NOW_MS
+        landed = LandedSlices(self.landed, now_ms=lambda: self.now_ms)
         self.board = LiveBoard(history, now_ms=lambda: NOW_MS, landed=landed)
         self.views = FakeViews()
         self.limits = FakeLimits()
@@ -150,7 +151,8 @@ class Desk:
 async def next_picture(stream: ClientResponse) -> dict[str, Any]:
     async with asyncio.timeout(SECONDS_MAX):
         async for text in stream.content:
-            if text.startswith(b"data: "):
+            # Others say only that the server is alive.
+            if text.startswith(b"data: {"):
                 picture: dict[str, Any] = json.loads(text[6:])
                 return picture
     raise AssertionError("the stream ended")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
+from services.dashboard.live import routes
 from services.dashboard.live.landed_slices import (
     AFTER_MS,
     AGAIN_MS,
@@ -215,3 +216,18 @@ async def test_the_picture_of_many_customers_comes_at_once_and_its_slices_when_t
     assert (picture["bucket_ms"], picture["from_ms"]) == (MINUTE_MS, (minute - 1) * MINUTE_MS)
     assert picture["totals"]["views_started"] == 8
     assert desk.landed.asked == [EVERYTHING]
+
+
+async def test_slices_come_to_an_open_page_also_while_nothing_new_is_counted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "ALIVE_SECONDS", 0.05)
+    bucket = NOW_MS // BUCKET_MS
+    desk.board.take_records([live(bucket, customer_id=f"c{number}") for number in range(CUSTOMERS_MAX + 1)])
+    stream = await desk.client.get("/v1/live/stream")
+    while (await next_picture(stream))["slices_state"] != "none":
+        pass
+    desk.landed.minutes = {NOW_MS // MINUTE_MS - 1: {"cdn=x": viewers(5)}}
+    desk.now_ms += AGAIN_MS
+    assert (await next_picture(stream))["slices_state"] == "by_minute"
+    stream.close()
