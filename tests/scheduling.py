@@ -1,9 +1,9 @@
 """Which tests run one after another in a worker, and which begin first.
 
 A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share the Spark
-session are one group, as are those that share a JVM and those of each folder that shares a dashboard: a second session, or another
-dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is a group. The longest begin
-first: one that begins last would keep one worker busy while the other has nothing left.
+session are one group, as are those that share a JVM and those of each folder that shares a dashboard: a second session, or
+another dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is
+a group. The longest begin first: one that begins last would keep one worker busy while the other has nothing left.
 """
 
 from typing import Final

@@ -26,6 +26,8 @@ from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
 from services.dashboard.live.history import LiveHistory
+from services.dashboard.live.landed_slices import LandedSlices
+from services.dashboard.live.landed_sums import PostgresLanded
 from services.dashboard.live.past_routes import PostgresPast
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
@@ -80,8 +82,8 @@ def assemble(settings: DashboardSettings, fate: Fate, stop: threading.Event) -> 
         fate.died = why
         stop.set()
 
-    board, feed = _live(settings, on_death)
     serving = _database(settings, settings.postgres_dsn)
+    board, feed = _live(settings, serving, on_death)
     customers = None if settings.customers_dsn is None else _database(settings, settings.customers_dsn)
     keys = None
     if settings.customers_dsn is not None or settings.accounts_dsn is not None:
@@ -131,7 +133,9 @@ def assemble(settings: DashboardSettings, fate: Fate, stop: threading.Event) -> 
     return Parts(board, feed, serving, customers, keys, views, accounts, forwarding, runner, admin)
 
 
-def _live(settings: DashboardSettings, on_death: Callable[[str], None]) -> tuple[LiveBoard, LiveFeed]:
+def _live(
+    settings: DashboardSettings, serving: Postgres, on_death: Callable[[str], None]
+) -> tuple[LiveBoard, LiveFeed]:
     """The live numbers, and what feeds them."""
     history_ms = settings.live_history_seconds_max * 1_000
     history = LiveHistory(
@@ -139,7 +143,7 @@ def _live(settings: DashboardSettings, on_death: Callable[[str], None]) -> tuple
         settle_ms=round(settings.live_settle_seconds * 1_000),
         customers_max=settings.live_customers_max,
     )
-    board = LiveBoard(history, now_ms=_now_ms)
+    board = LiveBoard(history, now_ms=_now_ms, landed=LandedSlices(PostgresLanded(serving), now_ms=_now_ms))
     metrics.gauge(DASHBOARD_LIVE_AGE_SECONDS).set_function(lambda: board.age_seconds)
     feed = LiveFeed(
         settings,

@@ -7,7 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
+from services.dashboard.live.figured import Figured, SlicesOf, figured_by_minute
 from services.dashboard.live.history import ALL, CARRY_MS, COUNTS, SLICES_MS, Has, LiveHistory
+from services.dashboard.live.landed_slices import KeptSlices, LandedSlices
 from services.dashboard.live.picture import VIEWERS, LivePicture, Order, Partitions, State, ranked, totals
 from services.dashboard.live.slices import (
     CUSTOMERS_MAX,
@@ -25,6 +27,8 @@ from shared.schemas.live import BUCKET_MS, Live
 
 #: How often waiting buckets are looked at.
 SETTLE_SECONDS: Final = 0.5
+#: How long a single answer waits for slices that have never been known.
+WAIT_SECONDS_MAX: Final = 2.0
 #: Pictures that are kept until the next one: one of all who look at the same.
 PICTURES_MAX: Final = 200
 
@@ -35,16 +39,19 @@ class LiveBoard:
     Every listener gets the newest picture, never a queue of them: a slow page misses pictures and costs no memory.
     """
 
-    def __init__(self, history: LiveHistory, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, history: LiveHistory, *, now_ms: Callable[[], int], landed: LandedSlices | None = None) -> None:
+        """`landed` has the slices of more customers than are summed here; None: these have none."""
         self._history = history
+        self._landed = landed
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
         self._is_reachable = True
         self._changed = asyncio.Event()
-        self._drawn_version = -1
+        #: Of the history, and of what is landed.
+        self._drawn_versions = (-1, -1)
         self._version = 0
-        #: The newest pictures, as far as they were requested: by scope, customer, slice and order.
-        self._pictures: dict[tuple[CustomerScope, str, str, Order], bytes] = {}
+        #: The newest pictures, as far as they were requested: by scope, customer, slice, order, and the version of what is landed.
+        self._pictures: dict[tuple[CustomerScope, str, str, Order, int], bytes] = {}
         self._wholes: dict[CustomerScope, dict[str, Any]] = {}
         self._drawn_ms = 0
         #: What slices are made of, with pairs or without: by customer and scope.
@@ -70,56 +77,83 @@ class LiveBoard:
         self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "", order: Order = VIEWERS
     ) -> bytes:
         """The newest picture of a customer of this scope, or of `*`: all, in `order`; of one slice, if it is named. JSON."""
-        look = (scope, customer_id, slice_name, order)
+        look = (scope, customer_id, slice_name, order, self._landed_version)
         known = self._pictures.get(look)
         if known is None:
-            known = msgspec.json.encode(self._draw_one(*look))
+            known = msgspec.json.encode(self._draw_one(scope, customer_id, slice_name, order))
             if len(self._pictures) < PICTURES_MAX:
                 self._pictures[look] = known
         return known
 
+    def look_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
+        """Asks for newer slices where these are due. A picture does that too, but none is drawn while nothing is counted."""
+        if self._landed is not None and self._is_too_much(scope, customer_id):
+            self._landed.newest(scope, slice_name)
+
+    async def wait_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
+        """Waits a little for slices that have never been known; a stream sends its picture without them."""
+        if self._landed is not None and self._is_too_much(scope, customer_id):
+            await self._landed.wait(scope, slice_name, WAIT_SECONDS_MAX)
+
     def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str, order: Order) -> LivePicture:
-        has = _has(scope)
         whole = self._wholes.get(scope)
         if whole is None:
-            whole = self._wholes[scope] = self._history.picture(has)
+            whole = self._wholes[scope] = self._history.picture(_has(scope))
         customers = whole["customers"]
         one = customers.get(customer_id) or {"now": None, "totals": {}, "series": {}}
-        is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
-        series, from_ms = one["series"], whole["from_ms"]
-        now, sums, unnamed = one["now"], one["totals"], 0
+        figures = Figured(one["now"], one["totals"], one["series"], whole["from_ms"], whole["bucket_ms"])
+        slices = SlicesOf("live", whole["shown_until_ms"], None)
         customers_total = len(customers) - 1 + whole["customers_omitted"]
         state = self._state()
+        if self._is_too_much(scope, customer_id):
+            found = KeptSlices("none") if self._landed is None else self._landed.newest(scope, slice_name)
+            slices = SlicesOf(found.state, found.as_of_ms, found.slices)
+            if slice_name:
+                figures = figured_by_minute(found)
+        else:
+            if slice_name:
+                figures = self._figures_of(scope, customer_id, slice_name, whole["shown_until_ms"])
+            slices.values = self._slices_of(customer_id, scope, first_of(slice_name))
         if state == "live" and customers_total == 0 and not scope.is_everything:
             # Others are counted, and none of the customers of this scope: zeros would look as if they were.
-            state, now, sums, series, from_ms = "waiting", None, {}, {}, None
-        elif slice_name:
-            buckets = [] if is_too_much else self._history.recent(customer_id, SLICES_MS // BUCKET_MS, has)
-            series = series_of(buckets, names_of(slice_name), CARRY_MS)
-            now = {name: values[-1] or 0 for name, values in series.items()} if buckets and buckets[-1] else None
-            sums = totals(series, COUNTS)
-            unnamed = others_now(buckets, names_of(slice_name), CARRY_MS)
-            from_ms = whole["shown_until_ms"] - len(buckets) * BUCKET_MS if buckets else None
+            state, figures = "waiting", Figured(None, {}, {}, None, whole["bucket_ms"])
         return LivePicture(
             state=state,
             now_ms=self._drawn_ms,
-            bucket_ms=whole["bucket_ms"],
+            bucket_ms=figures.bucket_ms,
             shown_until_ms=whole["shown_until_ms"],
-            from_ms=from_ms,
+            from_ms=figures.from_ms,
             partitions=msgspec.convert(whole["partitions"], Partitions),
             customer=customer_id,
             slice=slice_name,
-            now=now,
-            totals=sums,
-            others_now=unnamed,
-            series=series,
+            now=figures.now,
+            totals=figures.totals,
+            others_now=figures.others_now,
+            series=figures.series,
             customers=ranked(customers, order) if customer_id == ALL else [],
             customers_total=customers_total,
             customers_held=len(customers) - 1,
-            slices=None if is_too_much else self._slices_of(customer_id, scope, first_of(slice_name)),
+            slices=slices.values,
             slices_of=first_of(slice_name),
             slices_ms=SPAN_MS,
+            slices_state=slices.state,
+            slices_as_of_ms=slices.as_of_ms,
         )
+
+    def _is_too_much(self, scope: CustomerScope, customer_id: str) -> bool:
+        """Whether slices are of more customers than are summed here."""
+        return customer_id == ALL and self._history.customers(_has(scope)) > CUSTOMERS_MAX
+
+    def _figures_of(
+        self, scope: CustomerScope, customer_id: str, slice_name: str, shown_until_ms: int | None
+    ) -> Figured:
+        """Those of one slice."""
+        buckets = self._history.recent(customer_id, SLICES_MS // BUCKET_MS, _has(scope))
+        series = series_of(buckets, names_of(slice_name), CARRY_MS)
+        now = {name: values[-1] or 0 for name, values in series.items()} if buckets and buckets[-1] else None
+        unnamed = others_now(buckets, names_of(slice_name), CARRY_MS)
+        from_ms = None if shown_until_ms is None or not buckets else shown_until_ms - len(buckets) * BUCKET_MS
+        return Figured(now, totals(series, COUNTS), series, from_ms, BUCKET_MS, unnamed)
 
     def _slices_of(self, customer_id: str, scope: CustomerScope, within: str) -> dict[str, list[dict[str, Any]]]:
         # Who names a slice, and any name may come, has no sums of its own.
@@ -133,6 +167,10 @@ class LiveBoard:
         return slices_of(sums, within)
 
     @property
+    def _landed_version(self) -> int:
+        return 0 if self._landed is None else self._landed.version
+
+    @property
     def age_seconds(self) -> float:
         """How old the newest bucket shown is; 0 before the first."""
         shown_ms = self._history.shown_ms
@@ -142,7 +180,7 @@ class LiveBoard:
         """Publishes what may be shown, until cancelled."""
         while True:
             self._history.settle(self._now_ms())
-            if self._history.version != self._drawn_version:
+            if (self._history.version, self._landed_version) != self._drawn_versions:
                 self._draw()
             await asyncio.sleep(SETTLE_SECONDS)
 
@@ -159,6 +197,8 @@ class LiveBoard:
     def close(self) -> None:
         """Lets every listener go."""
         self.is_closed = True
+        if self._landed is not None:
+            self._landed.close()
         self._wake()
 
     def _set_reachable(self, is_reachable: bool) -> None:
@@ -167,7 +207,7 @@ class LiveBoard:
             self._draw()
 
     def _draw(self) -> None:
-        self._drawn_version = self._history.version
+        self._drawn_versions = self._history.version, self._landed_version
         self._drawn_ms = self._now_ms()
         self._version += 1
         self._pictures.clear()

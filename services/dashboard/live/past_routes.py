@@ -1,6 +1,5 @@
 """`/v1/live/history`: the live picture of earlier, from Postgres."""
 
-import asyncio
 from functools import partial
 from typing import Final, Protocol
 
@@ -13,6 +12,7 @@ from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.access import METRICS_OF_ONE_OR_ALL, Routing
 from services.accounts.http.guard import principal_of
 from services.dashboard.live.history import ALL
+from services.dashboard.live.in_time import ask_in_time
 from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of, orders_of
 from services.dashboard.live.past_of_all import read_all
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
@@ -32,9 +32,6 @@ OPERATIONS: Final = [
         tag="live",
     )
 ]
-#: Of the seconds of a question, those after which its statement is cancelled: the rest is for Postgres to say so, which it would
-#: not if it were away.
-_SHARE: Final = 0.8
 _TOO_SLOW: Final = Problem(
     504, "The question took too long", "too-slow", "Ask for a shorter time, for one value, or for one customer."
 )
@@ -65,17 +62,7 @@ class PostgresPast:
     async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
         """See `Past`."""
         read = partial(read_all, asked=asked, scope=scope) if asked.customer == ALL else partial(_read, asked=asked)
-
-        async def in_time(connection: psycopg.AsyncConnection) -> list[Row]:
-            try:
-                async with asyncio.timeout(_SHARE * self._postgres.seconds_max):
-                    return await read(connection)
-            except TimeoutError as error:
-                if connection.closed:
-                    raise PostgresAway("deadline") from error
-                raise
-
-        return await self._postgres.ask(in_time)
+        return await ask_in_time(self._postgres, read)
 
 
 class PastRoutes:

@@ -10,6 +10,8 @@ from services.dashboard.live.history import ALL
 #: live: there is a picture. waiting: the broker answers, and of none of the caller's customers anything has been counted.
 #: away: the broker does not answer.
 State = Literal["live", "waiting", "away"]
+#: Where slices come from, or why there are none, or no newer ones.
+SlicesState = Literal["live", "by_minute", "coming", "none", "away", "failed"]
 #: Customers that are listed, those with the most viewers.
 LISTED_MAX: Final = 50
 Figures = dict[str, int]
@@ -96,6 +98,9 @@ class LiveCustomer(msgspec.Struct, frozen=True):
 class LivePicture(msgspec.Struct, frozen=True):
     """Figures of 5 seconds each up to `shown_until_ms`. `series` has a value for each of them from `from_ms` on; null: unknown.
 
+    Of more than 20 customers together, slices are added up by minute, and so are the figures of a `slice`. These are of the minutes
+    up to `slices_as_of_ms`: `bucket_ms` is 60,000 then, and a gauge is its mean over a minute.
+
     Names that end in `_now` are gauges at the end of the 5 seconds, all others count what happened in them. Times are ms.
     """
 
@@ -117,11 +122,17 @@ class LivePicture(msgspec.Struct, frozen=True):
     customers_total: int
     #: How many of these, those with the most viewers, are counted apart: an order by another figure is among them.
     customers_held: int
-    #: By dimension its values with the most viewers; counts are of the last `slices_ms`. Null for too many customers.
+    #: By dimension its values with the most viewers; counts are of `slices_ms` up to `slices_as_of_ms`. Null where none are known.
     slices: dict[str, list[dict[str, int | str]]] | None
     #: The slice within which `slices` are, except for those of its own dimension; empty: of all views.
     slices_of: str
     slices_ms: int
+    #: live: counted with the rest of the picture. Of more than 20 customers by_minute: of the newest whole minute that is known.
+    #: coming: being added up. none: of the last hour there are none. away: Postgres does not answer. failed: it needs too long.
+    #: Slices that are there in the last three states are those of an earlier answer.
+    slices_state: SlicesState
+    #: When the time ends that slices are of, ms since 1970; null: there are none.
+    slices_as_of_ms: int | None
 
 
 def ranked(customers: Mapping[str, Any], order: Order) -> list[LiveCustomer]:

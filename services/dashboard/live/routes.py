@@ -71,6 +71,7 @@ class LiveRoutes:
         scope = principal_of(request).scope
         if not _may_see(asked, scope):
             return unknown_customer()
+        await self._board.wait_for_slices(scope, asked.customer, asked.slice)
         picture = self._board.picture(scope, asked.customer, asked.slice, asked.order)
         return web.Response(body=picture, content_type="application/json")
 
@@ -110,10 +111,12 @@ class LiveRoutes:
 
     async def _send_pictures(self, request: web.Request, asked: AskedLive, events: "_Events") -> None:
         await events.write(f"retry: {RECONNECT_MS}\n\n".encode())
-        version = 0
+        version, scope = 0, None
         while not self._board.is_closed:
             newer = await self._board.newer_than(version, ALIVE_SECONDS)
             if newer is None:
+                if scope is not None:
+                    self._board.look_for_slices(scope, asked.customer, asked.slice)
                 # An event without data would not reach the page.
                 await events.write(b"event: alive\ndata: 1\n\n")
                 continue

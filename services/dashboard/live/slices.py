@@ -8,17 +8,17 @@ import msgspec
 from shared.schemas.live import BUCKET_MS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
 
 #: As at the newest bucket's end; a partition's last values count while it has no record of a bucket.
-_GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
+GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
 #: Summed over the buckets.
-_COUNTS: Final = tuple(field for field in LiveSlice.__struct_fields__ if field not in _GAUGES)
+_COUNTS: Final = tuple(field for field in LiveSlice.__struct_fields__ if field not in GAUGES)
 #: Their places in a slice.
-_FIELDS: Final = LiveSlice.__struct_fields__
-_GAUGES_AT: Final = tuple(map(_FIELDS.index, _GAUGES))
-_COUNTS_AT: Final = tuple(map(_FIELDS.index, _COUNTS))
+FIELDS: Final = LiveSlice.__struct_fields__
+_GAUGES_AT: Final = tuple(map(FIELDS.index, GAUGES))
+_COUNTS_AT: Final = tuple(map(FIELDS.index, _COUNTS))
 #: Over how long counts are summed: short, since it is the present that is looked at.
 SPAN_MS: Final = 60_000
 SPAN_BUCKETS: Final = SPAN_MS // BUCKET_MS
-#: Of more customers together there are no slices: each has values of its own, and summing them takes long.
+#: Of more customers together slices are those of the newest minute that has been landed: records are too many to be summed here.
 CUSTOMERS_MAX: Final = 20
 
 _Sums = dict[str, int]
@@ -36,7 +36,7 @@ def summed(buckets: Sequence[Sequence[Live]], carry_ms: int, *, has_pairs: bool)
         _add(found, record, _COUNTS_AT, has_pairs=has_pairs)
     for record in _carried(buckets, carry_ms):
         _add(found, record, _GAUGES_AT, has_pairs=has_pairs)
-    return {name: dict(zip(_FIELDS, totals, strict=True)) for name, totals in found.items()}
+    return {name: dict(zip(FIELDS, totals, strict=True)) for name, totals in found.items()}
 
 
 def slices_of(sums: Sums, within: str = "") -> dict[str, list[dict[str, Any]]]:
@@ -69,7 +69,7 @@ def others_now(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms
     A record names the values with the most viewers alone, and always views without a value. `names` are those of the slice, as
     `names_of` has them.
     """
-    if any(_is_unknown(name) for name in names):
+    if any(is_unknown(name) for name in names):
         return 0
     return sum(
         _unnamed_of(record, name)
@@ -94,7 +94,7 @@ def first_of(name: str) -> str:
 
 def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> dict[str, list[int | None]]:
     """The figures of one slice bucket by bucket, the newest last; None where nothing was counted at all."""
-    series: dict[str, list[int | None]] = {field: [] for field in (*_GAUGES, *_COUNTS)}
+    series: dict[str, list[int | None]] = {field: [] for field in (*GAUGES, *_COUNTS)}
     newest: dict[tuple[int, str], Live] = {}
     for records in buckets:
         if not records:
@@ -104,7 +104,7 @@ def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms:
         newest.update({(record.partition, record.customer_id): record for record in records})
         until_ms = max(record.bucket_ms for record in records)
         carried = [record for record in newest.values() if record.bucket_ms > until_ms - carry_ms]
-        for field, of in (*((field, carried) for field in _GAUGES), *((field, records) for field in _COUNTS)):
+        for field, of in (*((field, carried) for field in GAUGES), *((field, records) for field in _COUNTS)):
             found = (record.slices[name] for record in of for name in names if name in record.slices)
             series[field].append(sum(getattr(one, field) for one in found))
     return series
@@ -126,7 +126,7 @@ def _other_of(pair: str, dimension: str, value: str) -> tuple[str, str] | None:
     return (first, one) if (second, other) == (dimension, value) else None
 
 
-def _is_unknown(name: str) -> bool:
+def is_unknown(name: str) -> bool:
     """Whether a slice is that of views without a value: of a pair, without both."""
     return all(value in ("", UNKNOWN) for value in _parts_of(name)[2:])
 
@@ -166,7 +166,7 @@ def _add(found: dict[str, list[int]], record: Live, places: Sequence[int], *, ha
             continue
         totals = found.get(name)
         if totals is None:
-            totals = found[name] = [0] * len(_FIELDS)
+            totals = found[name] = [0] * len(FIELDS)
         figures = msgspec.structs.astuple(one)
         for at in places:
             # Most are zero.
@@ -188,7 +188,7 @@ def _listed(values: dict[str, _Sums]) -> list[dict[str, Any]]:
     others, unknown = values.pop(OTHER, None), values.pop(UNKNOWN, None)
     order = sorted(values, key=lambda value: (-values[value]["viewers_now"], -values[value]["views_finished"], value))
     for value in order[SLICE_VALUES_MAX:]:
-        others = others or dict.fromkeys((*_GAUGES, *_COUNTS), 0)
+        others = others or dict.fromkeys((*GAUGES, *_COUNTS), 0)
         others = {field: total + values[value][field] for field, total in others.items()}
     listed = [{"value": value, **values[value]} for value in order[:SLICE_VALUES_MAX]]
     rest = [{"value": value, **sums} for value, sums in ((OTHER, others), (UNKNOWN, unknown)) if sums]

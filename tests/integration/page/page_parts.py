@@ -26,11 +26,11 @@ from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
-from shared.schemas.live import BUCKET_MS, SLICE_VALUE_CHARS_MAX, Live
+from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import STEPS
 from shared.schemas.view import View
 from shared.settings import Settings
-from shared.topics import BEACONS, LIVE, REJECTED
+from shared.topics import BEACONS, REJECTED
 from tests.integration.dashboard.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
 from tests.integration.page import page_requests
 from tests.integration.page.page_views import first_hour, month, watched_by_x, watched_for_hours
@@ -228,25 +228,6 @@ def watched_before(installation: Installation, customer: str = "acme") -> None:
                 " ON CONFLICT (customer_id, dimension, minute) DO UPDATE SET document = excluded.document".encode(),
                 rows,
             )
-
-
-#: As long as a title of a slice may be.
-LONG_TITLE: Final = "The film whose title takes all the room that a title may ever use up"[:SLICE_VALUE_CHARS_MAX]
-
-
-def watched_by_many_customers(installation: Installation, count: int) -> None:
-    """Viewers of this moment of so many more customers; one of them has a title as long as can be."""
-    zeros: dict[str, Any] = dict.fromkeys(Live.__struct_fields__, 0)
-    producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
-    for number in range(count):
-        slices = {f"video_title={LONG_TITLE}": slice_of(viewers_now=9)} if number == 0 else {}
-        live = Live(
-            **zeros
-            | {"schema_version": 1, "customer_id": f"customer-{number:03}", "bucket_ms": newest_bucket()}
-            | {"viewers_now": 1_000 - number, "slices": slices}
-        )
-        producer.produce(LIVE.name, codec.LIVE.encode(live), f"0:{live.customer_id}:{live.bucket_ms}", 0)
-    assert producer.flush(30) == 0
 
 
 def arrives(

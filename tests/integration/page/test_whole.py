@@ -10,7 +10,8 @@ from shared.schemas.alerts.event import AlertEvent
 from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page import page_rows
 from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, TOO_WIDE, ZONE, Seen
-from tests.integration.page.page_parts import LONG_TITLE, Looked, watch_now, watched_by_many_customers
+from tests.integration.page.page_many import LONG_TITLE, landed_of_many_customers, watched_by_many_customers
+from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import DAY_MS
 
@@ -107,7 +108,7 @@ def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looke
 def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_to_its_views(
     seen: Seen, looked: Looked
 ) -> None:
-    # Near the end: from here on customers are typed instead of chosen from a list, and have no slices together.
+    # Near the end: from here on customers are typed instead of chosen from a list, and figures by dimension are by minute.
     watched_by_many_customers(looked.installation, 60)
     failing = {"viewers_now": 5, "views_started": 30, "failures": 30, "exits_before_start": 0, "views_finished": 30}
     looked.installation.count("tiny", newest_bucket(), 0, **failing)
@@ -139,12 +140,22 @@ def test_a_small_customer_that_fails_is_first_among_many_and_each_figure_leads_t
 
 def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, looked: Looked) -> None:
     watched_by_many_customers(looked.installation, 500)
+    landed_of_many_customers(looked.installation, 500)
     page = seen.page
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     seen.open("")
     expect(page.locator("#customers-table tbody tr")).to_have_count(50, timeout=SOON_MS)
     expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
-    expect(page.locator("#slices-note")).to_contain_text("too many customers")
+    # Which CDN, country or title is bad across all of them.
+    expect(page.locator("#slices-note")).to_have_text(
+        re.compile(r"As of \d\d:\d\d, added up by minute because there are more than 20 customers\."), timeout=SOON_MS
+    )
+    cdn = page.locator("#slice-cdn tbody tr")
+    expect(cdn.filter(has_text="fastly").locator("td")).to_have_text(
+        ["2,000", "75.0% n 2,000", "– n 0", "500 n 2,000"], timeout=2 * SOON_MS
+    )
+    expect(page.locator("#slice-video_title tbody tr").last.locator("th")).to_contain_text("(other)")
+    expect(page.locator("#slice-country .map-place")).to_be_visible()
     page.locator("#customers-table").get_by_role("button", name="Started", exact=True).click()
     expect(page.locator("#customers-held")).to_have_text("Sorted are the 200 customers with the most viewers.")
     assert page.evaluate("document.querySelectorAll('*').length") < 2_500
@@ -153,6 +164,31 @@ def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, lo
     page.locator("input#customer").press("Enter")
     expect(page.locator("#slice-video_title")).to_contain_text(LONG_TITLE, timeout=SOON_MS)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_a_value_across_all_customers_narrows_the_figures_at_the_top_and_the_other_cards(
+    seen: Seen, looked: Looked
+) -> None:
+    watched_by_many_customers(looked.installation, 500)
+    seen.open("")
+    page = seen.page
+    page.locator("#slice-cdn").get_by_role("link", name="fastly", exact=True).click(timeout=SOON_MS)
+    expect(page.locator(".chip")).to_contain_text("CDN is fastly", timeout=SOON_MS)
+    expect(page.locator("#tile-viewers .value")).to_have_text("2,000", timeout=SOON_MS)
+    expect(page.locator("#tile-failures")).to_contain_text("n 4,000 started")
+    expect(page.locator("#live-as-of")).to_contain_text("added up by minute")
+    countries = page.locator("#slice-country tbody tr")
+    expect(countries.locator("th")).to_have_text(["FR", "DE"])
+    expect(countries.first.locator("td").first).to_have_text("1,500")
+    # Its own card has all values, to choose from.
+    expect(page.locator("#slice-cdn")).to_contain_text("akamai")
+    page.locator("#back").get_by_role("button", name="1 h").click()
+    expect(page.locator(".chart").first.locator(".plot")).to_have_attribute(
+        "aria-label", re.compile("Viewers, the last 1 h by minute"), timeout=SOON_MS
+    )
+    countries.first.get_by_role("link", name="FR", exact=True).click()
+    expect(page.locator("#tile-viewers .value")).to_have_text("1,500", timeout=SOON_MS)
+    assert inaccessible(page) == []
 
 
 def test_an_answer_that_takes_long_is_named_and_what_was_shown_stays_with_its_age(seen: Seen) -> None:

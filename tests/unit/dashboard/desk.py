@@ -15,7 +15,10 @@ from services.dashboard.arrivals.reading import Newest
 from services.dashboard.limits.queries import CustomerLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
+from services.dashboard.live.landed_slices import LandedSlices
+from services.dashboard.live.landed_sums import LandedSlice, LandedSums
 from services.dashboard.live.past import AskedPast, Row
+from services.dashboard.live.slices import Sums
 from tests.unit.dashboard.door import OWNER, cookies, door
 
 NOW_MS = round(datetime(2026, 5, 17, 14, 25, 31, tzinfo=UTC).timestamp() * 1_000)
@@ -59,6 +62,38 @@ class FakePast:
         return self.answer
 
 
+class FakeLanded:
+    """Minutes that a test lands, and what was asked of them."""
+
+    def __init__(self) -> None:
+        #: By the minute since 1970.
+        self.minutes: dict[int, Sums] = {}
+        self.within: dict[str, LandedSlice] = {}
+        self.error: Exception | None = None
+        #: Answers wait for it.
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        #: Scopes whose sums were asked for, and slices.
+        self.asked: list[CustomerScope] = []
+        self.asked_within: list[tuple[str, int]] = []
+
+    async def whole(self, scope: CustomerScope, after_minute: int, until_minute: int) -> LandedSums | None:
+        self.asked.append(scope)
+        await self._answers()
+        newest = max((one for one in self.minutes if after_minute < one <= until_minute), default=None)
+        return None if newest is None else LandedSums(newest, 12, self.minutes[newest])
+
+    async def of_slice(self, scope: CustomerScope, slice_name: str, whole: LandedSums) -> LandedSlice:
+        self.asked_within.append((slice_name, whole.minute))
+        await self._answers()
+        return self.within[slice_name]
+
+    async def _answers(self) -> None:
+        await self.may_answer.wait()
+        if self.error is not None:
+            raise self.error
+
+
 class FakeArrivals:
     """A reader of what the test puts here."""
 
@@ -87,8 +122,11 @@ class Desk:
     """The application at work, its board settling, and a client to it."""
 
     def __init__(self) -> None:
-        history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
-        self.board = LiveBoard(history, now_ms=lambda: NOW_MS)
+        history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=30)
+        self.landed = FakeLanded()
+        self.now_ms = NOW_MS
+        landed = LandedSlices(self.landed, now_ms=lambda: self.now_ms)
+        self.board = LiveBoard(history, now_ms=lambda: NOW_MS, landed=landed)
         self.views = FakeViews()
         self.limits = FakeLimits()
         self.past = FakePast()
@@ -113,7 +151,8 @@ class Desk:
 async def next_picture(stream: ClientResponse) -> dict[str, Any]:
     async with asyncio.timeout(SECONDS_MAX):
         async for text in stream.content:
-            if text.startswith(b"data: "):
+            # Others say only that the server is alive.
+            if text.startswith(b"data: {"):
                 picture: dict[str, Any] = json.loads(text[6:])
                 return picture
     raise AssertionError("the stream ended")

@@ -85,7 +85,7 @@ export const TILES = [
 ];
 
 /**
- * A tile's values, one for each 5 s.
+ * A tile's values, one for each step of a picture.
  * @param {Tile} tile
  * @param {Record<string, (number | null)[]>} series
  */
@@ -120,6 +120,12 @@ export function stretchOf(back, until, now_ms) {
   const until_ms = isEarlier ? given : now;
   return { from_ms: until_ms - ms, until_ms, step_ms: until_ms - ms < now - DAY_MS ? Math.max(step_ms, MINUTE_MS) : step_ms, isEarlier };
 }
+
+/** How long a picture's series are. @param {any} picture - As /v1/live has it. */
+export const spanOf = (picture) => (picture.series.viewers_now?.length ?? 0) * picture.bucket_ms;
+
+/** A stretch up to now whose steps are no shorter than those of the picture that goes on with it: counts of both are of one step. @param {ReturnType<typeof stretchOf>} stretch @param {number} bucket_ms */
+export const withSteps = (stretch, bucket_ms) => (stretch.isEarlier ? stretch : { ...stretch, step_ms: Math.max(stretch.step_ms, bucket_ms) });
 
 /**
  * A tile's values of earlier, then those of the stream. Where earlier ones are by minute, what is counted is by minute all along.

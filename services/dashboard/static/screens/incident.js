@@ -87,9 +87,9 @@ function Figures({ incident }) {
   if (!worst) return null;
   const usualBase = usualBaseText(event.metric, worst);
   const newest = found.data && latestOf(found.data, event.metric, value);
-  const then = viewsAt(incident, worst.slice, countedAt(worst));
+  const behind = viewsAt(incident, worst.slice, countedAt(worst));
   const now = newest && viewsAt(incident, worst.slice, { from_ms: newest.to_ms - parameters.step_ms, to_ms: newest.to_ms });
-  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${then}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Based} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}${usualBase && `, ${usualBase}`}</span></li>
+  return html`<li id="figure-then"><span class="note">${capital(whenText(worst, event, tz))} <${RuleMeaning} metric=${event.metric} /></span><b><${Behind} of=${behind}>${figureText(event.metric, worst.value)}<//></b><span class="note"><${Based} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${behind} />${worst.probability === null ? "limit" : "usually"} ${figureText(event.metric, worst.usual)}${usualBase && `, ${usualBase}`}</span></li>
     ${newest && html`<li id="figure-now"><span class="note">Now</span><b><${Behind} of=${now}>${figureText(event.metric, newest.value)}<//></b><span class="note"><${Based} metric=${event.metric} n=${newest.n} of=${now} />minute to ${momentText(newest.to_ms, tz)}</span></li>`}`;
 }
 
@@ -147,9 +147,9 @@ function Found({ incident }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Where">
       <table id="found">
         <thead><tr><th scope="col">Where</th><th scope="col">Figure then</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
-        <tbody>${event.slices.map((/** @type {any} */ one) => ({ one, then: viewsAt(incident, one.slice, countedAt(one)) })).map((/** @type {any} */ { one, then }) => html`<tr>
+        <tbody>${event.slices.map((/** @type {any} */ one) => ({ one, behind: viewsAt(incident, one.slice, countedAt(one)) })).map((/** @type {any} */ { one, behind }) => html`<tr>
           <th scope="row">${sliceText(one.slice, allOf(event.metric), titleOf)}</th>
-          <td><${Behind} of=${then}>${figureText(event.metric, one.value)}<//> <span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, one)} of=${then} /> ${whenText(one, event, place.value.tz)}</span></td>
+          <td><${Behind} of=${behind}>${figureText(event.metric, one.value)}<//> <span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, one)} of=${behind} /> ${whenText(one, event, place.value.tz)}</span></td>
           <td>${figureText(event.metric, one.usual)} <span class="note">${one.probability === null ? "limit" : usualBaseText(event.metric, one)}</span></td>
           <td>${countedText(event.metric, one)}</td>
           <td>${one.probability === null ? NONE : `1 in ${Number(1 / Math.max(one.probability, PROBABILITY_MIN)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>

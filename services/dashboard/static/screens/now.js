@@ -6,7 +6,8 @@ import { useEffect } from "preact/hooks";
 import { liveParts, OTHER, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
 import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, customersAsked, joined, stretchOf, TILES, valuesOf } from "../core/live.js";
+import { BACK, customersAsked, joined, spanOf, stretchOf, TILES, valuesOf, withSteps } from "../core/live.js";
+import { isUnknown } from "../core/live_slices.js";
 import { liveTitle, viewsOfLive } from "../core/live_views.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { First, isNew } from "../parts/arriving/first.js";
@@ -25,7 +26,7 @@ import { go, Link, place } from "../parts/place.js";
 import { classOfLive } from "../parts/notable/thresholds.js";
 import { AllSuspects } from "../parts/notable/suspects.js";
 import { later } from "../parts/later.js";
-import { Slices, wordsOf } from "./now_slices.js";
+import { Slices, SlicesNote, wordsOf } from "./now_slices.js";
 
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
 
@@ -55,14 +56,15 @@ export default function Now() {
     <${Controls} hasRange=${false} />
     ${recent}
     <section aria-labelledby="now-title">
-      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
+      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(spanOf(picture))}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
-      ${picture && filters.length > (part?.filters.length ?? 0) && html`<${LiveOf} part=${part} parts=${parts} isTooMany=${picture.slices === null} />`}
+      ${picture && filters.length > (part?.filters.length ?? 0) && html`<${LiveOf} part=${part} parts=${parts} />`}
+      ${picture?.slice && html`<${SlicesNote} id="live-as-of" picture=${picture} />`}
       ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} of=${part?.filters ?? []} />` : status.level !== "refused" && html`<${Skeleton} height=${330} />`}
     </section>
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />
-    ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
+    ${picture && !picture.slices && html`<${SlicesNote} picture=${picture} />`}
     ${hasPainted.value && picture?.slices && html`<${Slices} picture=${picture} />`}
     ${hasPainted.value && customer === "*" && picture && picture.customers_total > 1 && html`<${Customers} picture=${picture} />`}`;
 }
@@ -72,20 +74,17 @@ function usePart() {
   const { customer, filters, more } = place.value;
   const known = useSignal({ customer, dimensions: /** @type {string[] | null} */ (null) });
   const take = (/** @type {any} */ picture) => {
-    // Where nobody is watching, nothing says by what viewers are counted.
-    if (!picture || picture.customer !== customer || (picture.slices && !Object.keys(picture.slices).length)) return;
-    known.value = { customer, dimensions: Object.keys(picture.slices ?? {}) };
+    // Where nobody is watching, or nothing was added up yet, nothing says by what viewers are counted.
+    const dimensions = Object.keys(picture?.slices ?? {});
+    if (picture?.customer === customer && dimensions.length) known.value = { customer, dimensions };
   };
   const parts = liveParts(filters, known.value.customer === customer ? known.value.dimensions : null);
   return { parts, part: parts.find((one) => one.slice === more.live) ?? parts[0] ?? null, take };
 }
 
-/** Says of whom the live figures are where that is not all filters. @param {{part: import("../core/place/filters.js").LivePart | null, parts: import("../core/place/filters.js").LivePart[], isTooMany: boolean}} props */
-function LiveOf({ part, parts, isTooMany }) {
-  if (!part) {
-    const why = isTooMany ? "so many customers are not counted by dimension. Choose one above." : "none of these filters names one value of a dimension that is counted live.";
-    return html`<p class="notice" id="live-of" role="status">Live figures are of <b>all viewers</b>: ${why}</p>`;
-  }
+/** Says of whom the live figures are where that is not all filters. @param {{part: import("../core/place/filters.js").LivePart | null, parts: import("../core/place/filters.js").LivePart[]}} props */
+function LiveOf({ part, parts }) {
+  if (!part) return html`<p class="notice" id="live-of" role="status">Live figures are of <b>all viewers</b>: none of these filters names one value of a dimension that is counted live.</p>`;
   const out = place.value.filters.filter((text) => !part.filters.includes(text));
   return html`<div class="notice" id="live-of">
     ${parts.length > 1 ? html`<label class="pick">Live figures are of <select id="live-part" value=${part.slice} onChange=${(/** @type {any} */ e) => go({ more: { live: e.target.value } })}>
@@ -96,14 +95,13 @@ function LiveOf({ part, parts, isTooMany }) {
 
 /** @param {{picture: any, chosen: string, isOld: boolean, slice: string, of: string[]}} props - `of`: the filters of which the figures are. */
 function Live({ picture, chosen, isOld, slice, of }) {
-  const buckets = picture.series.viewers_now?.length ?? 0;
-  const span_ms = buckets * picture.bucket_ms;
+  const span_ms = spanOf(picture);
   const tile = TILES.find((one) => one.name === chosen) ?? TILES[0];
-  const isEmpty = buckets === 0;
+  const isEmpty = span_ms === 0;
   const asked = place.value.more.back ?? "";
   const back = BACK[asked] ? asked : isEmpty ? "1h" : "";
   return html`<div class=${isOld ? "is-old" : ""}>
-    ${isEmpty && picture.state !== "waiting" && html`<p class="notice" id="not-counted" role="status">No viewer was counted here in the last minutes. ${!slice && html`<${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
+    ${isEmpty && picture.state !== "waiting" && !isUnknown(picture) && html`<p class="notice" id="not-counted" role="status">No viewer was counted here in the last minutes. ${!slice && html`<${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
     ${picture.others_now > 0 && html`<p class="note" id="others-now">Values with few viewers are counted without a name: up to ${countText(picture.others_now)} more viewers may belong here.</p>`}
     ${!isEmpty && html`<div class="tiles" id="tiles">
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} of=${of} />`)}
@@ -111,7 +109,7 @@ function Live({ picture, chosen, isOld, slice, of }) {
     <span class="forms" id="back" role="group" aria-label="How far back">
       ${Object.entries({ ...(isEmpty ? {} : { "": { title: ageText(span_ms) } }), ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name, until: "" } }, { replace: true })}>${title}</button>`)}
     </span>
-    ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${ageText(span_ms)} by 5 s`} />`}
+    ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${ageText(span_ms)} ${picture.bucket_ms < MINUTE_MS ? "by 5 s" : "by minute"}`} />`}
   </div>`;
 }
 
@@ -119,14 +117,16 @@ function Live({ picture, chosen, isOld, slice, of }) {
 function Earlier({ tile, picture, slice, back }) {
   const { customer, more: { until } } = place.value;
   const [dimension, value] = pastOf(slice);
+  // What is added up by minute goes on what is by minute too.
+  const stretchNow = () => withSteps(stretchOf(back, until, Date.now()), picture.bucket_ms);
   const asked = () => {
-    const { from_ms, until_ms, step_ms } = stretchOf(back, until, Date.now());
+    const { from_ms, until_ms, step_ms } = stretchNow();
     return `/v1/live/history?${new URLSearchParams({ customer, dimension, value: value === OTHER ? "" : value, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(from_ms), until_ms: String(until_ms) })}`;
   };
-  const found = useFetched(JSON.stringify(["history", customer, slice, tile.name, back, until]), asked, until ? 0 : 30_000);
-  const { isEarlier, step_ms, ...stretch } = stretchOf(back, until, Date.now());
+  const found = useFetched(JSON.stringify(["history", customer, slice, tile.name, back, until, picture.bucket_ms]), asked, until ? 0 : 30_000);
+  const { isEarlier, step_ms, ...stretch } = stretchNow();
   const when = isEarlier ? rangeText({ from_ms: stretch.from_ms, to_ms: stretch.until_ms }, place.value.tz) : `the last ${BACK[back].title}`;
-  const steps = step_ms < MINUTE_MS ? "by 5 s" : tile.isCount || isEarlier ? "by minute" : "by 5 s near now and by minute before";
+  const steps = step_ms < MINUTE_MS ? "by 5 s" : tile.isCount || isEarlier || picture.bucket_ms >= MINUTE_MS ? "by minute" : "by 5 s near now and by minute before";
   const live = isEarlier ? { ...picture, from_ms: null, series: {} } : picture;
   return html`<${Steps} back=${back} stretch=${stretch} isEarlier=${isEarlier} /><${Answered} of=${found} height=${190} draw=${(/** @type {any} */ past) => !past.values.length && !live.series.viewers_now?.length ? html`<p class="empty">No viewer was counted in this time.</p>` : html`
     ${slice && !past.values.some((/** @type {any} */ one) => one.value === value) && html`<p class="note">It was not among those with the most viewers: only the last minutes are known.</p>`}

@@ -5,8 +5,9 @@ import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText } from "../core/words/format.js";
 import { cellsOf, ordered, sortOf, sortText, TILES } from "../core/live.js";
+import { slicesNote } from "../core/live_slices.js";
 import { liveTitle, viewsOfLive } from "../core/live_views.js";
-import { addressFor, fetchJson } from "../parts/data/asking.js";
+import { addressFor, fetchJson, newestNow_ms } from "../parts/data/asking.js";
 import { Meaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { nameOf, titleOf } from "../parts/data/known.js";
@@ -33,12 +34,19 @@ export function Slices({ picture }) {
   const of = picture.slices_of ? [filterOfSlice(picture.slices_of)] : [];
   const within = picture.slices_of && wordsOf(of);
   const narrowing = within ? `of ${within}${filters.length > 1 ? " alone" : ""}; ` : filters.length ? `${WITHOUT}; ` : "";
+  const span = picture.slices_state === "live" ? `the last ${ageText(picture.slices_ms)}` : "that minute";
   return html`<section aria-labelledby="slices-title">
-    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">${narrowing}failures: of the last ${ageText(picture.slices_ms)}</p></div>
+    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><${SlicesNote} picture=${picture} /><p class="note">${narrowing}failures: of ${span}</p></div>
     <div class="cards" id="slices">
       ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} of=${of} counted_ms=${picture.slices_ms} isWhole=${Boolean(within) && cut(picture.slices_of)[0] === name} />`)}
     </div>
   </section>`;
+}
+
+/** As of when figures by dimension are, where that is not this moment; or why there are none. @param {{picture: any, id?: string}} props */
+export function SlicesNote({ picture, id = "slices-note" }) {
+  const note = slicesNote(picture, newestNow_ms(), place.value.tz);
+  return note && html`<p class=${note.isOld ? "notice" : "note"} id=${id} role=${note.isOld ? "status" : undefined}>${note.text}</p>`;
 }
 
 /** @param {{name: string, values: any[], of: string[], isWhole: boolean, counted_ms: number}} props - `of`: the filters of which the figures are. `isWhole`: of all viewers, to choose another value from. */

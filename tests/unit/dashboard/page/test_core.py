@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from services.dashboard.live.slices import CUSTOMERS_MAX
 from services.dashboard.page.routes import STATIC
 from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from services.query.core.fields import NUMBERS
@@ -25,6 +26,7 @@ SECONDS_MAX = 60
 
 def test_the_page_computes_what_its_own_tests_say() -> None:
     _run("core.test.mjs", {})
+    _run("live_slices.test.mjs", {})
     _run("alerts.test.mjs", {})
     _run("suspects.test.mjs", {})
     _run("timeline.test.mjs", {})
@@ -34,6 +36,7 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "most"),
     [
+        ("core/live_slices.js", "CUSTOMERS_MAX", CUSTOMERS_MAX),
         ("core/timeline.js", "EVENTS_MAX", TIMELINE_EVENTS_MAX),
         ("core/audience.js", "CURVES_MAX", CURVES_MAX),
         ("core/groups.js", "ROWS_MAX", GROUPS_MAX),
