@@ -1,7 +1,7 @@
 """How long suspects take on millions of views: `python -m bench.suspects.latency [--views N] [--rounds N]`.
 
 The service's own code answers in this process, without HTTP, from a Delta table on the local disk, as in `bench.query`. Each
-question reads all views: the last days are now, all days before are usual.
+question reads all views: the last days beside all days before, or beside nothing.
 """
 
 import argparse
