@@ -1,6 +1,6 @@
 """The default figures from which a metric is good or bad. Pure.
 
-A figure is judged relative to n, the views on which it rests: the page does that (`static/core/figures.js`).
+A figure is judged relative to n, the views on which it rests: the page does that (`static/core/figures/figures.js`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -24,15 +24,15 @@ from services.collector.received.counting import Tallies, Tally
 from services.collector.sink.records import Headers, Record, records_of, size_of
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_UNSTORED
+from shared.schemas.beacon import SourceName
+from shared.sources import SOURCES
 from shared.topics import Profile
 
 Parse = Callable[[Post, Rules], ParsedBody]
 
 #: What requests are counted by: the clients of beacons, and the other inputs.
-Source = Literal["mux", "cmcd", "epas", "native", "otlp", "api"]
+Source = Literal[SourceName, "otlp", "api"]
 
-#: What is counted in topic `received`.
-_OF_BEACONS: Final = frozenset({"mux", "cmcd", "epas", "native"})
 #: Bodies of so many bytes, unpacked, are parsed on the event loop: even a hostile one takes no more than about 3 ms. All
 #: other bodies take turns on a thread. Of what clients send nearly all is inline.
 INLINE_BYTES: Final[dict[Source, int]] = {
@@ -186,7 +186,7 @@ class Parsing:
     def _ready(self, given: Input, share: Share, parsed: ParsedBody, made: _Made, taken: _Taken) -> Ready:
         post, (records, kept) = given.post, made
         self._admission.hold(share, len(post.body) + size_of(records))
-        tally = self._tallies.tally(parsed, post, given.rules) if given.source in _OF_BEACONS else {}
+        tally = self._tallies.tally(parsed, post, given.rules) if given.source in SOURCES else {}
         return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), *taken, tally)
 
     def _charge_waste(self, given: Input, accepted: int, cpu_seconds: float) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, get_args
+from typing import get_args
 
 import msgspec
 import structlog
@@ -30,10 +30,8 @@ from services.collector.sink.sink import Sink, Unstored
 from services.rim.telemetry import metrics
 from services.rim.telemetry.tracing import HEADER, Traces
 from shared.metrics import COLLECTOR_BEACONS_ACCEPTED, COLLECTOR_PRODUCE_SECONDS, COLLECTOR_REJECTED, COLLECTOR_UNSTORED
+from shared.sources import SOURCES
 from shared.topics import Profile
-
-#: Whose rows have the client's software.
-_OF_VIEWERS: Final[frozenset[Source]] = frozenset({"mux", "cmcd", "epas", "native"})
 
 log = structlog.get_logger(__name__)
 
@@ -156,7 +154,7 @@ class Reception:
     def _with_agent(self, post: Post, source: Source) -> Post:
         """The request with its client's software, where views tell it and it is not remembered."""
         client = post.client
-        if client.agent is not NO_AGENT or not client.user_agent or source not in _OF_VIEWERS:
+        if client.agent is not NO_AGENT or not client.user_agent or source not in SOURCES:
             return post
         read = self._clients.read_agent(client, customer_of(post, source, self.rules()))
         return msgspec.structs.replace(post, client=read)

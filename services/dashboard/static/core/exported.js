@@ -1,7 +1,7 @@
 // @ts-check
 // What of Explore becomes a file: what is drawn. Pure.
 
-import { distributedBy } from "./behind.js";
+import { distributedBy } from "./figures/behind.js";
 import { ROWS_MAX } from "./groups.js";
 
 /** What can be exported. @typedef {"views" | "overall" | "timeseries" | "breakdown" | "distribution" | "errors" | "titles"} Of */

@@ -1,7 +1,7 @@
 // @ts-check
 // Answers of /v1/breakdown as rows of a table. Pure.
 
-import { viewsMin } from "./figures.js";
+import { viewsMin } from "./figures/figures.js";
 
 /** Rows that are listed at first, and the most that the API lists. */
 const ROWS = 20;

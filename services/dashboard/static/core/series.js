@@ -1,7 +1,7 @@
 // @ts-check
 // Answers of /v1/timeseries as lines of a chart. Pure.
 
-import { drawnValue } from "./figures.js";
+import { drawnValue } from "./figures/figures.js";
 
 /** @typedef {{value: number | null, n: number}} Figure */
 /** @typedef {{from_ms: number, to_ms: number, n: number, metrics: Record<string, Figure>, is_partial?: boolean}} Point */

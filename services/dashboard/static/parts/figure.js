@@ -1,8 +1,8 @@
 // @ts-check
 // A figure beside others: its value leads to the views that it counts, its n to all of them.
 
-import { viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
-import { hiddenText, isShown } from "../core/figures.js";
+import { viewsBehind, viewsOf, whichBehind } from "../core/figures/behind.js";
+import { hiddenText, isShown } from "../core/figures/figures.js";
 import { countText, NONE, valueText } from "../core/words/format.js";
 import { metricOf } from "./data/known.js";
 import { html } from "./html.js";

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { metricOf as ofRule, viewMetricOf } from "../core/alerts.js";
+import { metricOf as ofRule, viewMetricOf } from "../core/alerting/alerts.js";
 import { inWords } from "../core/words/formulas.js";
 import { notesOf, termOf } from "../core/words/glossary_lookup.js";
 import { html } from "./html.js";

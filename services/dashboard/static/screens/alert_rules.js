@@ -2,7 +2,7 @@
 // Rules: listed, tried, made and changed.
 
 import { useSignal } from "@preact/signals";
-import { allOf, clockText, DAY_MINUTES, dayNames, dimensionsOf, figureOf, figureText, limitOf, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerts.js";
+import { allOf, clockText, DAY_MINUTES, dayNames, dimensionsOf, figureOf, figureText, limitOf, METRICS, metricOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../core/alerting/alerts.js";
 import { durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { useFetched } from "../parts/data/asking.js";

@@ -2,9 +2,9 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerts.js";
-import { baseOf, usualBaseText } from "../core/course.js";
-import { countedAt, viewsAt } from "../core/incident_views.js";
+import { allOf, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerting/alerts.js";
+import { baseOf, usualBaseText } from "../core/alerting/course.js";
+import { countedAt, viewsAt } from "../core/alerting/views.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/data/asking.js";

@@ -2,7 +2,7 @@
 // Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
 
 import { useSignal } from "@preact/signals";
-import { failedOf, rangeOf, withError } from "../core/behind.js";
+import { failedOf, rangeOf, withError } from "../core/figures/behind.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
 import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";

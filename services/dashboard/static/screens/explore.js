@@ -1,11 +1,11 @@
 // @ts-check
 // Explore: a metric over a range, by up to two dimensions, under filters, beside another range; as lines, a table or a distribution.
 
-import { ruleMetricOf } from "../core/alerts.js";
+import { ruleMetricOf } from "../core/alerting/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
-import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
+import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/figures/behind.js";
 import { exportOf, LINES_MAX, MULTIPLES_MAX } from "../core/exported.js";
-import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
+import { hiddenNote, isShown, viewsMin } from "../core/figures/figures.js";
 import { tableOf } from "../core/groups.js";
 import { BUCKETS, bucketsFor, momentText, rangeText, resolved } from "../core/place/ranges.js";
 import { linesOf, partialOf, topOf, unfinishedFrom } from "../core/series.js";

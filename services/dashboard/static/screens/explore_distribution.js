@@ -1,8 +1,8 @@
 // @ts-check
 // The distribution of Explore: how many views have a value within each of its bins, beside those of another range.
 
-import { distributedBy, viewsOfBin, viewsWith } from "../core/behind.js";
-import { quantileMin } from "../core/figures.js";
+import { distributedBy, viewsOfBin, viewsWith } from "../core/figures/behind.js";
+import { quantileMin } from "../core/figures/figures.js";
 import { binsBeside } from "../core/series.js";
 import { countText, NONE, shareText, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";

@@ -4,8 +4,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
-import { rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/behind.js";
-import { hiddenNote, isShown, viewsMin } from "../core/figures.js";
+import { rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/figures/behind.js";
+import { hiddenNote, isShown, viewsMin } from "../core/figures/figures.js";
 import { leastOf, moreRows, rowsOf, tableOf } from "../core/groups.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";

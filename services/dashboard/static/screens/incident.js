@@ -2,10 +2,10 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerts.js";
-import { viewsBehind } from "../core/behind.js";
-import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/course.js";
-import { countedAt, viewsAt } from "../core/incident_views.js";
+import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerting/alerts.js";
+import { viewsBehind } from "../core/figures/behind.js";
+import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/alerting/course.js";
+import { countedAt, viewsAt } from "../core/alerting/views.js";
 import { filtersOf, OTHER } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";

@@ -5,10 +5,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { liveParts, OTHER, pastOf } from "../core/place/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/words/format.js";
-import { hiddenText, isShown } from "../core/figures.js";
-import { BACK, customersAsked, joined, spanOf, stretchOf, TILES, valuesOf, withSteps } from "../core/live.js";
-import { isUnknown } from "../core/live_slices.js";
-import { liveTitle, viewsOfLive } from "../core/live_views.js";
+import { hiddenText, isShown } from "../core/figures/figures.js";
+import { BACK, customersAsked, joined, spanOf, stretchOf, TILES, valuesOf, withSteps } from "../core/live/live.js";
+import { isUnknown } from "../core/live/slices.js";
+import { liveTitle, viewsOfLive } from "../core/live/views.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { First, isNew } from "../parts/arriving/first.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
@@ -113,7 +113,7 @@ function Live({ picture, chosen, isOld, slice, of }) {
   </div>`;
 }
 
-/** The chart with what was landed of earlier. @param {{tile: import("../core/live.js").Tile, picture: any, slice: string, back: string}} props */
+/** The chart with what was landed of earlier. @param {{tile: import("../core/live/live.js").Tile, picture: any, slice: string, back: string}} props */
 function Earlier({ tile, picture, slice, back }) {
   const { customer, more: { until } } = place.value;
   const [dimension, value] = pastOf(slice);
@@ -147,14 +147,14 @@ function Steps({ back, stretch, isEarlier }) {
 /** What Explore draws of a tile that has no metric of views itself. @type {Record<string, string>} */
 const EXPLORED = { rebuffering: "rebuffer_fraction", bitrate: "bitrate_bps" };
 
-/** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live.js").Tile, found: ReturnType<typeof joined>, title: string}} props */
+/** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live/live.js").Tile, found: ReturnType<typeof joined>, title: string}} props */
 function Drawn({ tile, found, title }) {
   const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ screen: "explore", from: String(from), to: String(to), range: "", more: { metrics: tile.metric ?? EXPLORED[tile.name] ?? "views" } });
   return html`<${Chart} times=${found.times} lines=${[{ title: tile.title, kind: "value", key: [], values: found.values, counts: found.counts }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
     title=${`${tile.title}, ${title}`} hasCounts=${Boolean(tile.n)} zoom=${zoom} />`;
 }
 
-/** @param {{tile: import("../core/live.js").Tile, picture: any, span_ms: number, isChosen: boolean, of: string[]}} props */
+/** @param {{tile: import("../core/live/live.js").Tile, picture: any, span_ms: number, isChosen: boolean, of: string[]}} props */
 function Tile({ tile, picture, span_ms, isChosen, of }) {
   const figures = tile.isCount ? picture.totals : picture.now;
   const value = figures && Object.keys(figures).length ? tile.of(figures) : null;

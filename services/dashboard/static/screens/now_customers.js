@@ -1,8 +1,8 @@
 // @ts-check
 // Viewers now by customer: the table below the cards of Now, sorted by the server.
 
-import { cellsOf, CUSTOMER_COLUMNS, CUSTOMERS_MIN, customersSort, sortText } from "../core/live.js";
-import { liveTitle, viewsOfLive } from "../core/live_views.js";
+import { cellsOf, CUSTOMER_COLUMNS, CUSTOMERS_MIN, customersSort, sortText } from "../core/live/live.js";
+import { liveTitle, viewsOfLive } from "../core/live/views.js";
 import { countText, shareText } from "../core/words/format.js";
 import { Field } from "../parts/field.js";
 import { Meaning } from "../parts/glossary.js";

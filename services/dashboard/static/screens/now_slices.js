@@ -4,9 +4,9 @@
 import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText } from "../core/words/format.js";
-import { cellsOf, ordered, sortOf, sortText, TILES } from "../core/live.js";
-import { slicesNote } from "../core/live_slices.js";
-import { liveTitle, viewsOfLive } from "../core/live_views.js";
+import { cellsOf, ordered, sortOf, sortText, TILES } from "../core/live/live.js";
+import { slicesNote } from "../core/live/slices.js";
+import { liveTitle, viewsOfLive } from "../core/live/views.js";
 import { addressFor, fetchJson, newestNow_ms } from "../parts/data/asking.js";
 import { Meaning, Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";

@@ -1,7 +1,7 @@
 // @ts-check
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
-import { rangeOf } from "../core/behind.js";
+import { rangeOf } from "../core/figures/behind.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, durationText, NONE } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";

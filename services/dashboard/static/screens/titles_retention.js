@@ -2,7 +2,7 @@
 // Retention of a title: which share of its views came to each part of the video, and which parts were watched again.
 
 import { useSignal } from "@preact/signals";
-import { viewsReached } from "../core/behind.js";
+import { viewsReached } from "../core/figures/behind.js";
 import { playheadText, sinceText } from "../core/timeline.js";
 import { countText, shareText } from "../core/words/format.js";
 import { Term } from "../parts/glossary.js";

@@ -28,7 +28,7 @@ BY_TIME = {"request_throughput_bps"}
 def led() -> dict[str, dict[str, Any]]:
     """Of each metric the place of the views behind it, that of its n, and what is said of the former."""
     found: dict[str, dict[str, Any]] = _computed(
-        "import { distributedBy, viewsBehind, viewsOf, whichBehind } from './behind.js';"
+        "import { distributedBy, viewsBehind, viewsOf, whichBehind } from './figures/behind.js';"
         "const within = { customer: 'acme', filters: [] };"
         "const of = (name) => [name, { behind: viewsBehind(name, within), n: viewsOf(name, within), which: whichBehind(name),"
         " distributed: distributedBy(name) }];",

@@ -21,7 +21,8 @@ NOON_MS = 1_795_867_200_000
 
 def computed(what: str) -> dict[str, str | None]:
     script = (
-        "import { fieldText, fieldTitle } from './words/view_fields.js'; import { distributedBy, fieldOf } from './behind.js';"
+        "import { fieldText, fieldTitle } from './words/view_fields.js';"
+        "import { distributedBy, fieldOf } from './figures/behind.js';"
         "const of = (names, what) => Object.fromEntries(names.map((name) => [name, what(name)]));"
         f"console.log(JSON.stringify({what}));"
     )

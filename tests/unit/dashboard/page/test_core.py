@@ -36,7 +36,7 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "most"),
     [
-        ("core/live_slices.js", "CUSTOMERS_MAX", CUSTOMERS_MAX),
+        ("core/live/slices.js", "CUSTOMERS_MAX", CUSTOMERS_MAX),
         ("core/timeline.js", "EVENTS_MAX", TIMELINE_EVENTS_MAX),
         ("core/audience.js", "CURVES_MAX", CURVES_MAX),
         ("core/groups.js", "ROWS_MAX", GROUPS_MAX),
@@ -59,7 +59,7 @@ def test_filters_of_numbers_are_of_fields_that_the_api_bounds() -> None:
 
 def test_shares_of_views_are_judged_by_their_interval() -> None:
     """Those that are worse one way and count views above and below: of others n says nothing about how sure they are."""
-    found = re.search(r"const OF_VIEWS = new Set\(\[(.*)\]\);", (STATIC / "core/figures.js").read_text())
+    found = re.search(r"const OF_VIEWS = new Set\(\[(.*)\]\);", (STATIC / "core/figures/figures.js").read_text())
     assert found is not None
     of_views = {
         one.name for one in METRICS.values() if one.unit == "fraction" and one.worse and one.denominator == (one.base,)

@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { fieldTitle } from "../../core/words/view_fields.js";
-import { distributedBy, fieldOf } from "../../core/behind.js";
+import { distributedBy, fieldOf } from "../../core/figures/behind.js";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 

@@ -1,7 +1,7 @@
 // @ts-check
 // How the newest picture comes: by a stream in one visible tab of a browser, by questions in all others, and not at all in a hidden one.
 
-import { SILENT_MS } from "../../core/live.js";
+import { SILENT_MS } from "../../core/live/live.js";
 import { isRefusal } from "../../core/words/problems.js";
 import { fetchJson } from "./asking.js";
 

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
-import { statusOf } from "../../core/live.js";
+import { statusOf } from "../../core/live/live.js";
 import { now_ms, serverNow_ms } from "./asking.js";
 import { listenTo } from "./listening.js";
 import { html } from "../html.js";

@@ -3,7 +3,7 @@
 
 import { narrowed } from "../../core/place/filters.js";
 import { countText } from "../../core/words/format.js";
-import { cellsOf } from "../../core/live.js";
+import { cellsOf } from "../../core/live/live.js";
 import { BOX, shapesOf, strengthOf } from "../../core/map.js";
 import feature from "../../vendor/feature.js";
 import { fetchJson } from "../data/asking.js";

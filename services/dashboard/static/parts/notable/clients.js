@@ -2,7 +2,7 @@
 // Where a percentile of start-up times holds several clients, whose clocks begin at different moments: says so, and shows each alone.
 
 import { countText, NONE, valueText } from "../../core/words/format.js";
-import { hiddenText, isShown } from "../../core/figures.js";
+import { hiddenText, isShown } from "../../core/figures/figures.js";
 import { useQuestion } from "../data/asking.js";
 import { html } from "../html.js";
 import { metricOf } from "../data/known.js";

@@ -1,9 +1,9 @@
 // @ts-check
 // Incidents that are open, or were within the last hour: what the alerting rules found, and where.
 
-import { allOf, figureText, openFirst, sliceText, whenText } from "../../core/alerts.js";
-import { baseOf, nowOf } from "../../core/course.js";
-import { countedAt, viewsAt } from "../../core/incident_views.js";
+import { allOf, figureText, openFirst, sliceText, whenText } from "../../core/alerting/alerts.js";
+import { baseOf, nowOf } from "../../core/alerting/course.js";
+import { countedAt, viewsAt } from "../../core/alerting/views.js";
 import { ageText } from "../../core/words/format.js";
 import { HOUR_MS, momentText } from "../../core/place/ranges.js";
 import { now_ms, useFetched } from "../data/asking.js";

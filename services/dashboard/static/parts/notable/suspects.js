@@ -2,7 +2,7 @@
 // Ranked suspects: cohorts that explain why a metric is worse than usual, each a click away from being looked at.
 
 import { useSignal } from "@preact/signals";
-import { rangeOf, viewsBehind, whichBehind } from "../../core/behind.js";
+import { rangeOf, viewsBehind, whichBehind } from "../../core/figures/behind.js";
 import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";

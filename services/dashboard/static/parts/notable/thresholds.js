@@ -2,12 +2,12 @@
 // From which figure on a metric is good or bad, as somebody set it for the customer that is looked at.
 
 import { effect, signal } from "@preact/signals";
-import { levelOf } from "../../core/figures.js";
-import { judgedOf } from "../../core/live_judged.js";
+import { levelOf } from "../../core/figures/figures.js";
+import { judgedOf } from "../../core/live/judged.js";
 import { fetchJson } from "../data/asking.js";
 import { place } from "../place.js";
 
-/** @typedef {import("../../core/figures.js").Threshold} Threshold */
+/** @typedef {import("../../core/figures/figures.js").Threshold} Threshold */
 
 /** By metric, of those that are judged; empty until they are known: then nothing is coloured. @type {import("@preact/signals").Signal<Record<string, Threshold>>} */
 export const thresholds = signal({});
@@ -47,12 +47,12 @@ export function classOf(metric, figure) {
 /**
  * The same of a live figure.
  * @param {string} name - Of a tile of Now.
- * @param {import("../../core/live.js").Figures | null | undefined} figures - Of all viewers, a slice or a customer.
+ * @param {import("../../core/live/live.js").Figures | null | undefined} figures - Of all viewers, a slice or a customer.
  */
 export function classOfLive(name, figures) {
   const judged = judgedOf(name, figures);
   return judged ? classOf(judged.metric, judged.figure) : "";
 }
 
-/** That of a cell of live figures: a bad one is marked, a good one is as most are. @param {string} name @param {import("../../core/live.js").Figures | null | undefined} figures */
+/** That of a cell of live figures: a bad one is marked, a good one is as most are. @param {string} name @param {import("../../core/live/live.js").Figures | null | undefined} figures */
 export const cellClassOf = (name, figures) => (classOfLive(name, figures) === "is-bad" ? "is-warm" : "");

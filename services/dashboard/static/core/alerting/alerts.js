@@ -1,9 +1,9 @@
 // @ts-check
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
-import { liveOf, UNKNOWN } from "./place/filters.js";
-import { momentText } from "./place/ranges.js";
-import { bitrateText, countText, durationText, shareText } from "./words/format.js";
+import { liveOf, UNKNOWN } from "../place/filters.js";
+import { momentText } from "../place/ranges.js";
+import { bitrateText, countText, durationText, shareText } from "../words/format.js";
 
 /**
  * The metrics that a rule can measure; `dimensions` where they are not those of views, `hit`: what is counted where it is no viewers.

@@ -2,9 +2,9 @@
 // The course of an incident: its metric over time from before it to after it, and the figure of now. Pure.
 
 import { hitOf, metricOf } from "./alerts.js";
-import { pastOf } from "./place/filters.js";
-import { MINUTE_MS } from "./place/ranges.js";
-import { ageText, countText, durationText } from "./words/format.js";
+import { pastOf } from "../place/filters.js";
+import { MINUTE_MS } from "../place/ranges.js";
+import { ageText, countText, durationText } from "../words/format.js";
 
 /** When the views are to be looked at: from some minutes before an incident to some after it. @param {any} incident @param {number} now_ms */
 export function aroundOf(incident, now_ms) {

@@ -1,8 +1,8 @@
 // @ts-check
 // The views behind a figure: those that it counts, or those that weigh most in it; and those of its n. Pure.
 
-import { filterOf, narrowed } from "./place/filters.js";
-import { VIEW_COLUMNS } from "./words/view_fields.js";
+import { filterOf, narrowed } from "../place/filters.js";
+import { VIEW_COLUMNS } from "../words/view_fields.js";
 
 /**
  * How the views behind a metric are found: by the value of a dimension, by another filter, or sorted by a number of a view, the largest

@@ -2,16 +2,16 @@
 // The views behind a figure of an incident. Live figures are of viewers of a moment: their views are found by when they began and ended. Pure.
 
 import { hitOf, viewMetricOf } from "./alerts.js";
-import { failedOf, rangeOf, viewsBehind, viewsOf } from "./behind.js";
-import { filtersOf, OTHER } from "./place/filters.js";
-import { DAY_MS, MINUTE_MS } from "./place/ranges.js";
+import { failedOf, rangeOf, viewsBehind, viewsOf } from "../figures/behind.js";
+import { filtersOf, OTHER } from "../place/filters.js";
+import { DAY_MS, MINUTE_MS } from "../place/ranges.js";
 
 /** Metrics of views that have finished. All others are of views that are open. */
 const OF_FINISHED = ["playback_failures", "startup_failures", "exits_before_start", "bad_views", "rebuffer_fraction", "watch_ms"];
 /** A view is counted as finished so long after its end, at most: five minutes of silence, and the next whole minute. */
 const FINISHED_MS = 6 * MINUTE_MS;
 
-/** @typedef {import("./place/place.js").Place} Place */
+/** @typedef {import("../place/place.js").Place} Place */
 
 /** When a figure of an incident was counted. @param {{at_ms: number, seconds: number}} found */
 export const countedAt = ({ at_ms, seconds }) => ({ from_ms: at_ms - 1_000 * seconds, to_ms: at_ms });

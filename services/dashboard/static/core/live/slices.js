@@ -1,8 +1,8 @@
 // @ts-check
 // What is said of the figures by dimension of many customers: as of when they are, or why there are none. Pure.
 
-import { localText, momentText } from "./place/ranges.js";
-import { ageText } from "./words/format.js";
+import { localText, momentText } from "../place/ranges.js";
+import { ageText } from "../words/format.js";
 
 /** Of more customers together, figures by dimension are added up once a minute. */
 export const CUSTOMERS_MAX = 20;

@@ -1,8 +1,8 @@
 // @ts-check
 // The views behind live figures: where they are listed, and what such a link says. Pure.
 
-import { viewsBehind } from "./behind.js";
-import { ageText } from "./words/format.js";
+import { viewsBehind } from "../figures/behind.js";
+import { ageText } from "../words/format.js";
 
 /** Metrics that only the end of a view decides. */
 const OF_ENDED = new Set(["exit_before_start_fraction", "exits_before_start"]);

@@ -1,9 +1,9 @@
 // @ts-check
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
-import { OTHER, UNKNOWN } from "./place/filters.js";
-import { ageText, bitrateText, countText, shareText } from "./words/format.js";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
+import { OTHER, UNKNOWN } from "../place/filters.js";
+import { ageText, bitrateText, countText, shareText } from "../words/format.js";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../place/ranges.js";
 
 /** Of the stream, and of the last day of what was landed. */
 const STEP_MS = 5_000;
