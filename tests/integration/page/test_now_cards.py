@@ -93,6 +93,10 @@ def test_live_figures_are_good_or_bad_by_their_thresholds(seen: Seen, looked: Lo
     # 48 of 60 failed; of the other nothing is known.
     for cell, level in ((fastly.nth(2), "is-warm"), (fastly.nth(3), "is-warm"), (akamai.nth(3), "")):
         expect(cell).to_have_class(level)
+    # A link in a cell has the colour of the cell.
+    for cell in (fastly.nth(2), fastly.nth(3)):
+        link = cell.locator("a").first
+        assert link.evaluate("of => getComputedStyle(of).color") == cell.evaluate("of => getComputedStyle(of).color")
     page.locator("#customer").select_option("*", timeout=SOON_MS)
     acme, globex = (
         page.locator("#customers-table tbody tr", has_text=name).locator("td") for name in ("acme", "globex")
