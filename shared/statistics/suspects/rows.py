@@ -98,6 +98,8 @@ class Rows:
         """Leaves the rows of a cohort out from now on: they are a suspect's. Their sums, as `tables` has them."""
         rows = self.of(cohort)
         self._is_free[rows] = False
+        # What nobody has asked for since the last one is not asked for again.
+        self._known = {one: known for one, known in self._known.items() if known[0] == len(self._taken)}
         self._taken.append((cohort, rows))
         return self.tables(rows)
 

@@ -70,3 +70,17 @@ def test_what_a_suspect_takes_is_in_no_sum_any_more(is_beside_rest: bool) -> Non
         assert tables[(1,)].exposure.sum() == wanted.exposure.sum()
         # Rounded once: equal rows have equal sums.
         assert np.array_equal(tables[(0, 1)].usual_exposure, KNOWN * tables[(0, 1)].exposure)
+
+
+@pytest.mark.parametrize("is_beside_rest", [False, True])
+def test_sums_that_are_kept_lose_what_suspects_take(is_beside_rest: bool) -> None:
+    counts = replace(COUNTS, is_beside_rest=is_beside_rest)
+    kept, fresh = ranges(counts), ranges(counts)
+    asked: list[Cohort] = [(), ((1, 2),), ((0, 1), (1, 3)), ((0, 2),)]
+    for cohort in (((0, 1), (2, 0)), ((1, 3),)):
+        kept.by_value(asked)
+        for one in (kept, fresh):
+            one.take(cohort, dict(one.tables()))
+    # Exactly: two descriptions of the same rows differ in nothing else.
+    assert np.array_equal(kept.by_value(asked), fresh.by_value(asked))
+    assert np.any(kept.by_value(asked))
