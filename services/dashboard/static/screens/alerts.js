@@ -2,7 +2,7 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { allOf, figureText, hitsText, openFirst, sliceText, whenText } from "../core/alerting/alerts.js";
+import { allOf, figureText, hitsText, openFirst, sliceText, UP_TO_OPENING, whenText } from "../core/alerting/alerts.js";
 import { baseOf, usualBaseText } from "../core/alerting/course.js";
 import { countedAt, viewsAt } from "../core/alerting/views.js";
 import { ageText, durationText } from "../core/words/format.js";
@@ -89,7 +89,7 @@ function Row({ one }) {
     <td>${worst && html`<${Behind} of=${then}>${figureText(event.metric, worst.value)}<//> <span class="note"><${Base} metric=${event.metric} n=${baseOf(event.metric, worst)} of=${then} /> ${whenText(worst, event, place.value.tz)}</span> <${RuleMeaning} metric=${event.metric} />`}</td>
     <td>${worst && html`${figureText(event.metric, worst.usual)} <span class="note">${worst.probability === null ? "limit" : `usual ${usualBaseText(event.metric, worst)}`}</span>`}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
-    <td>${event.affected_max ? hitsText(event.metric, event.affected_max) : ""}</td>
+    <td>${event.affected_max ? html`${hitsText(event.metric, event.affected_max)}${!one.closed_ms && html` <span class="note">${UP_TO_OPENING}</span>`}` : ""}</td>
     <td>${since} (${ageText(now_ms.value - one.opened_ms)} ago)</td>
   </tr>`;
 }

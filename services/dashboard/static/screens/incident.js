@@ -2,7 +2,7 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, viewMetricOf, whenText } from "../core/alerting/alerts.js";
+import { allOf, baseText, figureText, hitOf, hitsText, metricOf, sliceText, UP_TO_OPENING, viewMetricOf, whenText } from "../core/alerting/alerts.js";
 import { viewsBehind } from "../core/figures/behind.js";
 import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, usualBaseText } from "../core/alerting/course.js";
 import { countedAt, viewsAt } from "../core/alerting/views.js";
@@ -55,7 +55,7 @@ function Drawn({ story, done }) {
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
       ${incident.closed_ms && html`<li><span class="note">Until</span><b>${momentText(incident.closed_ms, tz, { seconds: true })}</b></li>`}
       <${Figures} incident=${incident} />
-      ${event.affected_max > 0 && html`<li><span class="note">Hit at a time, at most</span><b>${hitsText(event.metric, event.affected_max)}</b></li>`}
+      ${event.affected_max > 0 && html`<li><span class="note">Hit at a time, at most</span><b>${hitsText(event.metric, event.affected_max)}</b>${!incident.closed_ms && html`<span class="note">${UP_TO_OPENING}</span>`}</li>`}
       ${!metricOf(event.metric).dimensions && !isNameless(event.slices[0]?.slice ?? {}) && html`<${Views} incident=${incident} />`}
       <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
         ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>

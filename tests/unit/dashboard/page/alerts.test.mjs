@@ -208,6 +208,7 @@ test("the views of an incident's figure are those that were open, began or finis
   // What has finished is counted up to six minutes after its end.
   const failed = at("playback_failures");
   assert.deepEqual([failed?.value.from, failed?.value.to, failed?.n.filters], ["39640000", "40060000", [cdn]]);
+  assert.equal(failed?.which, "views that ended then, or up to 6 min before");
   assert.deepEqual(failed?.value.filters, [cdn, JSON.stringify({ dimension: "playback_failed", in: ["true"] })]);
   // Beacons that were rejected are no views, and no filter says which values have no name.
   assert.deepEqual([at("rejected"), at("rebuffering", { cdn: "(other)" })], [null, null]);

@@ -33,6 +33,9 @@ export const metricOf = (name) => METRICS.find((one) => one.name === name) ?? { 
 /** What the hits of a metric are. @param {string} metric */
 export const hitOf = (metric) => metricOf(metric).hit ?? "viewers";
 
+/** Of how many were hit: the most is said again when the incident closes. */
+export const UP_TO_OPENING = "up to its opening";
+
 /** So many of them: 1 viewer, 13 viewers. @param {string} metric @param {number} count */
 export const hitsText = (metric, count) => `${countText(count)} ${count === 1 ? hitOf(metric).replace(/s$/, "") : hitOf(metric)}`;
 

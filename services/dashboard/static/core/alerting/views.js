@@ -5,6 +5,7 @@ import { hitOf, viewMetricOf } from "./alerts.js";
 import { failedOf, rangeOf, viewsBehind, viewsOf } from "../figures/behind.js";
 import { filtersOf, OTHER } from "../place/filters.js";
 import { DAY_MS, MINUTE_MS } from "../place/ranges.js";
+import { ageText } from "../words/format.js";
 
 /** Metrics of views that have finished. All others are of views that are open. */
 const OF_FINISHED = ["playback_failures", "startup_failures", "exits_before_start", "bad_views", "rebuffer_fraction", "watch_ms"];
@@ -30,7 +31,7 @@ export function viewsAt({ customer, event }, slice, { from_ms, to_ms }) {
   if (OF_FINISHED.includes(metric)) {
     const [name, range] = [viewMetricOf(metric), rangeOf({ from_ms: from_ms - FINISHED_MS, to_ms })];
     const within = { customer, filters };
-    return { value: { ...viewsBehind(name, within), ...range }, n: { ...viewsOf(name, within), ...range }, which: "views that finished then" };
+    return { value: { ...viewsBehind(name, within), ...range }, n: { ...viewsOf(name, within), ...range }, which: `views that ended then, or up to ${ageText(FINISHED_MS)} before` };
   }
   const isOfStarts = metric === "views_started";
   const began = [...filters, JSON.stringify({ number: "view_start_ms", ...(isOfStarts && { at_least: from_ms }), below: to_ms })];
