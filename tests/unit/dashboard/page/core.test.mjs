@@ -10,7 +10,7 @@ import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
 import { leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures/figures.js";
-import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
+import { ageText, axisTexts, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { fieldText, openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
 import { holds } from "./meaning.mjs";
 import { freshnessOf, OLD_MS } from "../../../../services/dashboard/static/core/freshness.js";
@@ -621,10 +621,11 @@ test("a list of open views says of how many it is, and that more may have come",
 });
 
 test("an axis has whole numbers of what is counted, and no zeros behind a point", () => {
-  assert.deepEqual([0, 0.5, 1, 1_500].map((value) => axisText("views", value)), ["0", "", "1", "1,500"]);
-  assert.deepEqual([0, 0.005, 0.25, 1].map((value) => axisText("fraction", value)), ["0%", "0.50%", "25%", "100%"]);
-  assert.deepEqual([0, 500, 1_500, 2_000].map((value) => axisText("ms", value)), ["0 ms", "500 ms", "1.50 s", "2 s"]);
-  assert.deepEqual([0, 2e6, 2_500_000].map((value) => axisText("bps", value)), ["0 Mbps", "2 Mbps", "2.50 Mbps"]);
+  assert.deepEqual(axisTexts("views", [0, 0.5, 1, 1_500]), ["0", "", "1", "1,500"]);
+  assert.deepEqual(axisTexts("fraction", [0, 0.005, 0.25, 1]), ["0%", "0.50%", "25%", "100%"]);
+  assert.deepEqual(axisTexts("ms", [0, 500, 1_500, 2_000]), ["0 ms", "500 ms", "1.50 s", "2 s"]);
+  assert.deepEqual(axisTexts("bps", [0, 2e6, 2_500_000]), ["0 Mbps", "2 Mbps", "2.50 Mbps"]);
+  assert.deepEqual(axisTexts("bps", [0, 100, 200, 20_000]), ["0 Mbps", "", "", "0.02 Mbps"]);
 });
 
 test("filters are turned round and given alternatives, and are read as what they say", () => {

@@ -72,9 +72,15 @@ export function valueText(unit, value) {
 }
 
 /** A figure beside an axis: without zeros behind the point, and of what is counted whole numbers alone. @param {string} unit @param {number} value */
-export function axisText(unit, value) {
+function axisText(unit, value) {
   if (["count", "views", "viewers"].includes(unit) && !Number.isInteger(value)) return "";
   return valueText(unit, value).replace(/\.0+(?=\D|$)/, "");
+}
+
+/** Figures beside an axis, each once: of tiny figures several would be "0 Mbps". @param {string} unit @param {number[]} values */
+export function axisTexts(unit, values) {
+  const texts = values.map((value) => axisText(unit, value));
+  return texts.map((text, at) => (text === texts[at - 1] ? "" : text));
 }
 
 /** How old something is. @param {number} ms */

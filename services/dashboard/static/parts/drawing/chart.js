@@ -3,7 +3,7 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { axisText, countText, valueText } from "../../core/words/format.js";
+import { axisTexts, countText, valueText } from "../../core/words/format.js";
 import { axisOf, movedTo, pointOf } from "../../core/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
@@ -149,7 +149,7 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, marks, a
     axes: [
       { ...axis, space: 74, values: (_, ticks, __, ___, step) => ticks.map((tick, at) => tickText(tick * 1_000, tz, step, at === 0)) },
       // Also a low chart has a scale: more than its zero.
-      { ...axis, size: 78, space: height < LOW ? 16 : 30, values: (_, ticks) => ticks.map((tick) => axisText(unit, tick)) },
+      { ...axis, size: 78, space: height < LOW ? 16 : 30, values: (_, ticks) => axisTexts(unit, ticks) },
     ],
     series: [
       {},
