@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
 from services.accounts.core.roles import Role
+from services.collector.customers.table import MIGRATIONS_DIR
+from services.rim.database.migrations import migrate
 from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
@@ -114,6 +116,8 @@ def _sees_globex_alone(seen: Seen, looked: Looked) -> None:
 
 
 def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(seen: Seen, looked: Looked) -> None:
+    # As python -m deploy.customers_table does.
+    migrate(looked.installation.postgres.dsn, "collector", MIGRATIONS_DIR)
     seen.open("")
     page = seen.page
     page.get_by_role("link", name="Integration").click(timeout=SOON_MS)
@@ -122,10 +126,11 @@ def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(see
     expect(page.locator("#verdict")).to_contain_text("No beacon in the last 10 minutes", timeout=SOON_MS)
     expect(page.locator("#verdict-advice")).to_contain_text("Compare the write key in the player")
     expect(page.locator("#beyond-limits a")).to_have_attribute("href", "/limits?customer=fresh")
-    page.locator("#player").select_option("hls.js")
+    page.get_by_role("button", name="Make a key").click(timeout=SOON_MS)
+    page.locator("#player").select_option("hls.js", timeout=SOON_MS)
     page.locator("#collector").fill("collect.example.com")
     page.locator("#collector").press("Enter")
-    expect(page.locator("#snippet")).to_contain_text("https://collect.example.com/cmcd/fresh")
+    expect(page.locator("#snippet")).to_contain_text("https://collect.example.com/cmcd/pk_")
     expect(page.locator("#none-finished")).to_be_visible(timeout=SOON_MS)
     # The first beacon shows as it comes; another customer's does not.
     arrives(looked.installation, "fresh", "view-1")

@@ -21,7 +21,7 @@ import { judgedOf } from "../../../../services/dashboard/static/core/live/judged
 import { judgedGroups } from "../../../../services/dashboard/static/core/figures/judged.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
-import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
+import { collectorOf, keysFor, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
@@ -512,6 +512,24 @@ test("how a card is sorted stands in the address, and a word that means nothing 
     assert.deepEqual(sortOf(sortText(sort)), sort);
   }
   for (const text of [undefined, "", "bitrate", "constructor", "toString.ascending"]) assert.deepEqual(sortOf(text), { by: "viewers", isAscending: false }, text);
+});
+
+test("the customer's own id is a key where keys are not managed, and nowhere else", () => {
+  const asked = { customer: "acme", chosen: "", made: "" };
+  const key = (/** @type {string} */ name, more = {}) => ({ key: name, name: "", revoked_ms: null, expires_ms: null, ...more });
+  const of = (/** @type {any} */ found, more = {}) => keysFor({ data: null, problem: null, ...found }, { ...asked, ...more }, 1_000);
+  assert.equal(of({ problem: { title: "Write keys are not managed here", status: 503 } }).key, "acme");
+  // Not known yet, not to be known, or none that is taken still.
+  assert.equal(of({}).key, "");
+  assert.equal(of({ problem: { title: "Postgres does not answer", status: 503 } }).key, "");
+  assert.deepEqual(of({ data: { keys: [key("a", { revoked_ms: 5 }), key("b", { expires_ms: 999 })] } }), { keys: [], key: "", isMissing: true });
+  const two = { data: { keys: [key("acme"), key("pk_1")] } };
+  assert.equal(of(two).key, "acme");
+  assert.equal(of(two, { chosen: "pk_1" }).key, "pk_1");
+  assert.equal(of(two, { chosen: "gone" }).key, "acme");
+  // The one that was just made, also before the list has it.
+  assert.equal(of(two, { made: "pk_2" }).key, "pk_2");
+  assert.deepEqual(of({}, { made: "pk_2" }), { keys: [], key: "pk_2", isMissing: false });
 });
 
 test("a checker says what arrives, and what views do not have", () => {
