@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chosenOf, linesOfLive, linesOfTitles, liveOfTitle, openStretch, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
-import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
+import { adviceOf, countedText, missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../../../services/dashboard/static/core/figures/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
@@ -539,6 +539,12 @@ test("a checker says what arrives, and what views do not have", () => {
   // Whose key is mistyped is told where to look, as its input is nobody's.
   assert.match(String(verdictOf(none, 10_000).advice), /Compare the write key in the player .* unknown key, .* status 401\./);
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
+  // Nothing is pointed at that need not be on the page: keys with beacons, lines to paste.
+  for (const text of [adviceOf("unknown_customer"), verdictOf(none, 10_000).advice]) assert.doesNotMatch(String(text), /above|below/);
+  assert.match(adviceOf("invalid"), /missing, of another kind or unknown/);
+  // Too much of all customers' input is not this one's.
+  assert.equal(countedText({ beacons_n: 0, views_n: 0, rejected_n: 0, seconds: 600, is_cut: false }), "0 beacons of 0 views and 0 rejected inputs in the last 10 minutes.");
+  assert.match(countedText({ beacons_n: 0, views_n: 0, rejected_n: 0, seconds: 600, is_cut: true }), /minutes\. More input of all customers together came than is looked at: some of this customer's may not be shown\.$/);
   // What is rejected is of all keys: it says nothing of one.
   const underOne = verdictOf({ ...none, keys: [{ key: "pk_b" }], rejected_n: 2 }, 10_000, "pk_a");
   assert.deepEqual([underOne.level, underOne.text], ["waiting", "No beacon under pk_a in the last 10 minutes. Other keys have some."]);
