@@ -221,9 +221,14 @@ def test_a_threshold_that_is_set_colours_the_figures_of_its_environment(seen: Se
     expect(row.get_by_label("Bad above")).to_have_value("95.5", timeout=SOON_MS)
     row.get_by_label("Good to").fill("99")
     row.get_by_role("button", name="Save").click()
-    expect(page.locator("main")).to_contain_text("good is at most bad", timeout=SOON_MS)
+    # It is said at the metric's own form, with its name.
+    wrong = row.get_by_role("alert")
+    expect(wrong).to_contain_text("good is at most bad", timeout=SOON_MS)
+    expect(wrong).to_contain_text(re.compile("^" + re.escape(row.locator("b").first.inner_text()) + ": "))
+    expect(page.locator("main").get_by_role("alert")).to_have_count(1)
     row.get_by_role("button", name="Back to before").click()
     expect(row).to_contain_text("as installed", timeout=SOON_MS)
+    expect(wrong).to_have_count(0)
     expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
 
 
@@ -242,7 +247,7 @@ def test_thresholds_of_what_is_worse_when_it_is_lower_colour_the_other_way_round
         settings(metric)
         row(metric).get_by_label("Good from (Mbps)").fill(good, timeout=SOON_MS)
         row(metric).get_by_label("Bad below (Mbps)").fill(bad)
-        row(metric).get_by_label("From n views").fill("1")
+        row(metric).get_by_label("From n").fill("1")
         row(metric).get_by_role("button", name="Save").click()
 
     def colour() -> Locator:
