@@ -13,6 +13,8 @@ from shared.schemas.beacon import Beacon
 LISTED_MAX: Final = 50
 FIELDS_MAX: Final = 100
 TEXT_CHARS_MAX: Final = 300
+#: Why a write key is no customer's: collectors keep such input under the key, as if that were a customer.
+_KEY_REFUSED: Final = frozenset({"unknown_customer", "revoked_key"})
 
 
 class AskedArrivals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,7 +60,10 @@ class ArrivedUnder(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Input that was rejected: why, where it came in, the beginning of its text; `view_id` is null where it could not be read."""
+    """Input that was rejected: why, where it came in, the beginning of its text; `view_id` is null where it could not be read.
+
+    `key`: the write key that was used, where it is no customer's; null for other reasons.
+    """
 
     appended_ms: int
     reason: str
@@ -66,6 +71,7 @@ class Refused(msgspec.Struct, frozen=True):
     origin: str
     view_id: str | None
     text: str
+    key: str | None
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -73,8 +79,8 @@ class Arrivals(msgspec.Struct, frozen=True):
 
     `keys` are the write keys of all beacons, also where those of one key are asked for.
 
-    `is_cut`: more records came than are read, so older ones of these seconds are missing. `nobodys`: input that names no customer;
-    for those alone who run the installation, null for others.
+    `is_cut`: more records came than are read, so older ones of these seconds are missing. `nobodys`: input that names no customer,
+    and input under a write key that is unknown or revoked; for those alone who run the installation, null for others.
     """
 
     now_ms: int
@@ -110,7 +116,7 @@ def picture(
     own = [record for record, under in keyed if key in ("", under)]
     refused = list(rejected)
     mine = [record for record in refused if _customer_of(record) == customer_id]
-    nobodys = [record for record in refused if _customer_of(record) is None]
+    nobodys = [record for record in refused if _is_nobodys(record) and _customer_of(record) != customer_id]
     return Arrivals(
         now_ms=now_ms,
         seconds=seconds,
@@ -155,6 +161,10 @@ def _customer_of(record: Read) -> str | None:
     return record.headers.get("customer")
 
 
+def _is_nobodys(record: Read) -> bool:
+    return _customer_of(record) is None or record.headers.get("reason") in _KEY_REFUSED
+
+
 def _newest(records: list[Read]) -> list[Read]:
     return sorted(records, key=lambda record: -record.appended_ms)[:LISTED_MAX]
 
@@ -184,4 +194,5 @@ def _refused(record: Read) -> Refused:
     view_id = None if record.key is None else record.key.partition(b":")[2].decode(errors="replace")
     named = {name: record.headers.get(name, "")[:TEXT_CHARS_MAX] for name in ("reason", "detail", "origin")}
     text = record.value[: 4 * TEXT_CHARS_MAX].decode(errors="replace")[:TEXT_CHARS_MAX]
-    return Refused(appended_ms=record.appended_ms, view_id=view_id or None, text=text, **named)
+    key = (_customer_of(record) or "")[:TEXT_CHARS_MAX] if named["reason"] in _KEY_REFUSED else ""
+    return Refused(appended_ms=record.appended_ms, view_id=view_id or None, text=text, key=key or None, **named)

@@ -29,15 +29,17 @@ def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Loo
     environment = page_settings.makes_an_environment(owner, dsn, "Arkham")
     owner.get_by_role("link", name="Integration", exact=True).click()
     owner.locator("#environments").get_by_role("link", name="Arkham").click(timeout=SOON_MS)
-    owner.locator("#player").select_option("hls.js", timeout=SOON_MS)
-    owner.locator("#collector").fill(f"127.0.0.1:{port}")
-    owner.locator("#collector").press("Enter")
-    expect(owner.locator("main")).to_contain_text("No write key was made", timeout=SOON_MS)
+    # Collectors need not take the environment's own id: no lines have it.
+    expect(owner.locator("#no-key")).to_contain_text("Make a key first", timeout=SOON_MS)
+    expect(owner.locator("#snippet, #other-programs")).to_have_count(0)
+    expect(owner.get_by_role("button", name="Copy", exact=True)).to_have_count(0)
     owner.get_by_role("button", name="Make a key").click()
     expect(owner.get_by_role("button", name="Make a key")).to_have_count(0, timeout=SOON_MS)
     # The next step has the focus.
     copy = owner.get_by_role("button", name="Copy", exact=True)
     expect(copy).to_be_focused()
+    owner.locator("#collector").fill(f"127.0.0.1:{port}")
+    owner.locator("#collector").press("Enter")
     with psycopg.connect(dsn) as connection:
         row = connection.execute(
             "SELECT key FROM collector.keys WHERE customer_id = %s AND name LIKE 'Made%%'", (environment,)
@@ -51,7 +53,7 @@ def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Loo
         expect(owner.locator("#snippet")).to_have_text(block.replace("acme", key), use_inner_text=True)
     owner.locator("#player").select_option("hls.js")
     expect(owner.locator("#snippet")).to_contain_text("hls.on(Hls.Events.ERROR")
-    expect(owner.locator("main")).not_to_contain_text("No write key was made")
+    expect(owner.locator("#no-key")).to_have_count(0)
     # A key copies the lines.
     owner.context.grant_permissions(["clipboard-read", "clipboard-write"])
     copy.press("Enter")
@@ -83,8 +85,19 @@ def test_where_keys_are_not_managed_it_says_what_players_use(seen: Seen) -> None
     notice = seen.page.locator("#no-keys")
     expect(notice).to_contain_text("Write keys are not managed here. Players use the customer's id", timeout=SOON_MS)
     expect(notice).to_contain_text("The lines have the id acme.")
-    expect(seen.page.locator("main")).not_to_contain_text("No write key was made")
+    expect(seen.page.locator("#no-key")).to_have_count(0)
     expect(seen.page.get_by_role("button", name="Make a key")).to_have_count(0)
+
+
+def test_a_name_that_is_no_customer_gets_no_lines(seen: Seen) -> None:
+    seen.page.route("**/v1/keys?*", lambda route: route.fulfill(json={"keys": [], "next": None}))
+    seen.open("integration?customer=opco-typo")
+    expect(seen.page.locator("#no-key")).to_contain_text("Make a key first", timeout=SOON_MS)
+    expect(seen.page.locator("#unknown-name")).to_contain_text("No environment has the name opco-typo", timeout=SOON_MS)
+    expect(seen.page.locator("#snippet, #other-programs")).to_have_count(0)
+    seen.open("integration?customer=acme")
+    expect(seen.page.locator("#no-key")).to_be_visible(timeout=SOON_MS)
+    expect(seen.page.locator("#unknown-name")).to_have_count(0)
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,13 @@ def test_each_threshold_says_what_its_metric_means(seen: Seen) -> None:
         expect(row.get_by_role("note")).to_contain_text(words)
         seen.page.keyboard.press("Escape")
     expect(seen.page.locator("#thresholds .what")).to_have_count(rows.count())
+    # The buttons are round, and n is of what the figure is of.
+    box = rows.first.locator(".what").bounding_box()
+    assert box is not None
+    assert box["width"] == pytest.approx(box["height"], abs=0.5)
+    for metric, label in (("live_rebuffering_fraction", "From n viewers"), ("rebuffer_fraction", "From n views")):
+        row = rows.and_(seen.page.locator(f"[data-metric={metric}]"))
+        expect(row.get_by_label(label, exact=True)).to_have_count(1)
 
 
 def test_any_metric_that_can_be_worse_gets_a_threshold_once_it_is_found(seen: Seen) -> None:

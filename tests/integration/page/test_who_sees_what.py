@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
 from services.accounts.core.roles import Role
+from services.collector.customers.table import MIGRATIONS_DIR
+from services.rim.database.migrations import migrate
 from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
@@ -114,6 +116,8 @@ def _sees_globex_alone(seen: Seen, looked: Looked) -> None:
 
 
 def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(seen: Seen, looked: Looked) -> None:
+    # As python -m deploy.customers_table does.
+    migrate(looked.installation.postgres.dsn, "collector", MIGRATIONS_DIR)
     seen.open("")
     page = seen.page
     page.get_by_role("link", name="Integration").click(timeout=SOON_MS)
@@ -122,10 +126,11 @@ def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(see
     expect(page.locator("#verdict")).to_contain_text("No beacon in the last 10 minutes", timeout=SOON_MS)
     expect(page.locator("#verdict-advice")).to_contain_text("Compare the write key in the player")
     expect(page.locator("#beyond-limits a")).to_have_attribute("href", "/limits?customer=fresh")
-    page.locator("#player").select_option("hls.js")
+    page.get_by_role("button", name="Make a key").click(timeout=SOON_MS)
+    page.locator("#player").select_option("hls.js", timeout=SOON_MS)
     page.locator("#collector").fill("collect.example.com")
     page.locator("#collector").press("Enter")
-    expect(page.locator("#snippet")).to_contain_text("https://collect.example.com/cmcd/fresh")
+    expect(page.locator("#snippet")).to_contain_text("https://collect.example.com/cmcd/pk_")
     expect(page.locator("#none-finished")).to_be_visible(timeout=SOON_MS)
     # The first beacon shows as it comes; another customer's does not.
     arrives(looked.installation, "fresh", "view-1")
@@ -144,12 +149,19 @@ def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(see
     page.get_by_role("link", name="All write keys").click()
     expect(page.locator("#beacons tbody tr")).to_have_count(2, timeout=SOON_MS)
     arrives(looked.installation, "fresh", "view-1", reason="invalid", detail="event is none that is known")
-    arrives(looked.installation, "", "", reason="unknown_customer", detail="no key freshh")
+    arrives(looked.installation, "", "", reason="invalid", detail="no key at all")
+    arrives(looked.installation, "freshh", "view-1", reason="unknown_customer", detail="freshh is no key")
     rejected = page.locator("#rejected tbody tr")
     expect(rejected).to_have_count(1, timeout=SOON_MS)
     expect(rejected).to_contain_text("event is none that is known")
-    expect(page.locator("#nobodys")).to_contain_text("no key freshh")
+    expect(page.locator("#nobodys")).to_contain_text("no key at all")
+    expect(page.locator("#nobodys tr", has_text="freshh is no key").locator("code").first).to_have_text("freshh")
     expect(page.locator("#verdict")).to_contain_text("1 of its inputs were rejected")
+    # What the wrong key itself is asked for: it is compared with nothing that is not there.
+    seen.open("integration?customer=freshh")
+    expect(rejected).to_contain_text("compare the one in the player with the customer's keys", timeout=SOON_MS)
+    expect(page.locator("#unknown-name")).to_contain_text("No environment has the name freshh", timeout=SOON_MS)
+    expect(page.locator("#snippet")).to_have_count(0)
     # What finished views do not say.
     seen.open("integration?customer=acme")
     row = page.locator("#missing tbody tr", has_text="CDN")
@@ -209,9 +221,14 @@ def test_a_threshold_that_is_set_colours_the_figures_of_its_environment(seen: Se
     expect(row.get_by_label("Bad above")).to_have_value("95.5", timeout=SOON_MS)
     row.get_by_label("Good to").fill("99")
     row.get_by_role("button", name="Save").click()
-    expect(page.locator("main")).to_contain_text("good is at most bad", timeout=SOON_MS)
+    # It is said at the metric's own form, with its name.
+    wrong = row.get_by_role("alert")
+    expect(wrong).to_contain_text("good is at most bad", timeout=SOON_MS)
+    expect(wrong).to_contain_text(re.compile("^" + re.escape(row.locator("b").first.inner_text()) + ": "))
+    expect(page.locator("main").get_by_role("alert")).to_have_count(1)
     row.get_by_role("button", name="Back to before").click()
     expect(row).to_contain_text("as installed", timeout=SOON_MS)
+    expect(wrong).to_have_count(0)
     expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
 
 
@@ -230,7 +247,7 @@ def test_thresholds_of_what_is_worse_when_it_is_lower_colour_the_other_way_round
         settings(metric)
         row(metric).get_by_label("Good from (Mbps)").fill(good, timeout=SOON_MS)
         row(metric).get_by_label("Bad below (Mbps)").fill(bad)
-        row(metric).get_by_label("From n views").fill("1")
+        row(metric).get_by_label("From n").fill("1")
         row(metric).get_by_role("button", name="Save").click()
 
     def colour() -> Locator:

@@ -1,7 +1,7 @@
 // @ts-check
 // Beacons that arrive: what is missing for which figure, and what a rejection means. Pure.
 
-import { ageText } from "./words/format.js";
+import { ageText, countText } from "./words/format.js";
 
 /**
  * What figures are lost without: `name` is a column of /v1/views, `metrics` are names of /v1/metrics without their ranks. `clients`: those that can report it,
@@ -62,9 +62,9 @@ const TELL = "Tell who runs this installation, with the detail.";
 /** What each reason of a rejection (shared/schemas/rejected.py) asks one to do. @type {Record<string, string>} */
 const ADVICE = {
   undecodable: "The body is not what its path or content type says: look at the client's version and the address.",
-  invalid: "A field is missing or of another kind: the detail names it.",
+  invalid: "A field is missing, of another kind or unknown: the detail names it.",
   too_large: "One beacon is too large: send less at a time.",
-  unknown_customer: "The write key is none that is known: compare it with those above.",
+  unknown_customer: "The write key is none that is known: compare the one in the player with the customer's keys.",
   revoked_key: "The write key was revoked or has ended: use a present one.",
   forbidden_origin: "The page's origin is not among those of the key: add it in Settings.",
   unnumbered: "CMCD without sn: switch it on, since repetitions look like new records without it.",
@@ -83,7 +83,16 @@ export const adviceOf = (reason) => ADVICE[reason] ?? "";
 
 /** A wrong key names no customer, so its owner sees nothing of its input (docs/collector.md has the answers). */
 const MISTYPED =
-  "Does it play already? Compare the write key in the player with the one in the lines below. With an unknown key, native and EPAS players get status 401. Mux and CMCD players get an answer of success all the same.";
+  "Does it play already? Compare the write key in the player with the customer's keys. With an unknown key, native and EPAS players get status 401. Mux and CMCD players get an answer of success all the same.";
+
+/**
+ * How much came. What is looked at is the newest input of all customers.
+ * @param {{beacons_n: number, views_n: number, rejected_n: number, seconds: number, is_cut: boolean}} data - As /v1/arrivals has it.
+ */
+export function countedText({ beacons_n, views_n, rejected_n, seconds, is_cut }) {
+  const counted = `${countText(beacons_n)} beacons of ${countText(views_n)} views and ${countText(rejected_n)} rejected inputs in the last ${seconds / 60} minutes.`;
+  return is_cut ? `${counted} More input of all customers together came than is looked at: some of this customer's may not be shown.` : counted;
+}
 
 /** Players report every ten seconds or so while they play: after this silence nothing arrives any more. */
 const SILENT_MS = 60_000;

@@ -38,3 +38,20 @@ export function linesFor({ name, text }, { scheme, host }, key) {
   // In one go: what was put in is not looked at again.
   return text.replace(/(?:https:\/\/)?collect\.example\.com|\bacme\b/g, (found) => own[found]);
 }
+
+/** What the server says where keys are in no table: a player's key is the customer's id then. */
+const UNMANAGED = "Write keys are not managed here";
+
+/**
+ * The keys of a customer that are taken, and the one for its lines: empty where none is known. The customer's own id is one only where keys are not managed.
+ * @param {{data: any, problem: {title: string} | null}} found - The answer of /v1/keys.
+ * @param {{customer: string, chosen: string, made: string}} asked - `made`: a key that was just made.
+ * @param {number} now_ms
+ * @returns {{keys: any[], key: string, isMissing: boolean}} `isMissing`: it is known that there is none.
+ */
+export function keysFor({ data, problem }, { customer, chosen, made }, now_ms) {
+  const keys = (data?.keys ?? []).filter((/** @type {any} */ one) => one.revoked_ms === null && (one.expires_ms ?? Infinity) > now_ms);
+  const known = keys.find((/** @type {any} */ one) => one.key === chosen)?.key || made || keys[0]?.key || "";
+  const key = known || (problem?.title === UNMANAGED ? customer : "");
+  return { keys, key, isMissing: Boolean(data) && !key };
+}

@@ -19,7 +19,7 @@ export default function Integration() {
   return html`
     <${Controls} hasRange=${false} hasFilters=${false} />
     <${Arriving} customer=${customer} />
-    <${Paste} customer=${customer} />
+    <${Paste} key=${customer} customer=${customer} />
     <${Missing} />`;
 }
 

@@ -75,6 +75,29 @@ def test_what_names_nobody_is_seen_by_those_alone_who_run_the_installation() -> 
     assert [one.reason for one in nobodys] == ["unknown_customer"]
 
 
+def test_input_with_a_key_that_is_no_customers_is_nobodys_with_its_key() -> None:
+    # Collectors keep it under the key, as if that were a customer.
+    rejected = [
+        refused(b"opco-typo:v1", at_ms=4, reason="unknown_customer", customer="opco-typo"),
+        refused(None, at_ms=5, reason="unknown_customer", customer="opco-typo"),
+        refused(b"pk_old:v1", at_ms=3, reason="revoked_key"),
+        refused(None, at_ms=2),
+        # These are of others, and of the customer that is asked for.
+        refused(b"other:v1", at_ms=6, customer="other"),
+        refused(b"acme:v1", at_ms=7, reason="unknown_customer", customer="acme"),
+    ]
+    assert drawn([], rejected).nobodys is None
+    found = drawn([], rejected, is_operator=True)
+    assert found.nobodys is not None
+    assert [(one.key, one.view_id) for one in found.nobodys] == [
+        ("opco-typo", None),
+        ("opco-typo", "v1"),
+        ("pk_old", "v1"),
+        (None, None),
+    ]
+    assert [(one.key, one.reason) for one in found.rejected] == [("acme", "unknown_customer")]
+
+
 def test_lists_and_texts_are_bounded_and_damaged_beacons_are_counted_alone() -> None:
     many = [beacon("acme", "v", at, **{f"f{n}": "x" for n in range(FIELDS_MAX + 9)}) for at in range(LISTED_MAX + 9)]
     wild = refused(b"acme:v", value=b"\xff" * 5_000, detail="d" * 900)

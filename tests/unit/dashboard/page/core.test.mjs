@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chosenOf, linesOfLive, linesOfTitles, liveOfTitle, openStretch, toggled } from "../../../../services/dashboard/static/core/audience.js";
 import { serverNow } from "../../../../services/dashboard/static/core/clock.js";
-import { missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
+import { adviceOf, countedText, missingOf, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../../../services/dashboard/static/core/figures/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
@@ -21,7 +21,7 @@ import { judgedOf } from "../../../../services/dashboard/static/core/live/judged
 import { judgedGroups } from "../../../../services/dashboard/static/core/figures/judged.js";
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { problemOf } from "../../../../services/dashboard/static/core/words/problems.js";
-import { collectorOf, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
+import { collectorOf, keysFor, linesFor } from "../../../../services/dashboard/static/core/pasting.js";
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
@@ -514,6 +514,24 @@ test("how a card is sorted stands in the address, and a word that means nothing 
   for (const text of [undefined, "", "bitrate", "constructor", "toString.ascending"]) assert.deepEqual(sortOf(text), { by: "viewers", isAscending: false }, text);
 });
 
+test("the customer's own id is a key where keys are not managed, and nowhere else", () => {
+  const asked = { customer: "acme", chosen: "", made: "" };
+  const key = (/** @type {string} */ name, more = {}) => ({ key: name, name: "", revoked_ms: null, expires_ms: null, ...more });
+  const of = (/** @type {any} */ found, more = {}) => keysFor({ data: null, problem: null, ...found }, { ...asked, ...more }, 1_000);
+  assert.equal(of({ problem: { title: "Write keys are not managed here", status: 503 } }).key, "acme");
+  // Not known yet, not to be known, or none that is taken still.
+  assert.equal(of({}).key, "");
+  assert.equal(of({ problem: { title: "Postgres does not answer", status: 503 } }).key, "");
+  assert.deepEqual(of({ data: { keys: [key("a", { revoked_ms: 5 }), key("b", { expires_ms: 999 })] } }), { keys: [], key: "", isMissing: true });
+  const two = { data: { keys: [key("acme"), key("pk_1")] } };
+  assert.equal(of(two).key, "acme");
+  assert.equal(of(two, { chosen: "pk_1" }).key, "pk_1");
+  assert.equal(of(two, { chosen: "gone" }).key, "acme");
+  // The one that was just made, also before the list has it.
+  assert.equal(of(two, { made: "pk_2" }).key, "pk_2");
+  assert.deepEqual(of({}, { made: "pk_2" }), { keys: [], key: "pk_2", isMissing: false });
+});
+
 test("a checker says what arrives, and what views do not have", () => {
   const none = { beacons: [], rejected_n: 0 };
   const beacon = { event: "playing", source: "mux", appended_ms: 9_000 };
@@ -521,6 +539,12 @@ test("a checker says what arrives, and what views do not have", () => {
   // Whose key is mistyped is told where to look, as its input is nobody's.
   assert.match(String(verdictOf(none, 10_000).advice), /Compare the write key in the player .* unknown key, .* status 401\./);
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
+  // Nothing is pointed at that need not be on the page: keys with beacons, lines to paste.
+  for (const text of [adviceOf("unknown_customer"), verdictOf(none, 10_000).advice]) assert.doesNotMatch(String(text), /above|below/);
+  assert.match(adviceOf("invalid"), /missing, of another kind or unknown/);
+  // Too much of all customers' input is not this one's.
+  assert.equal(countedText({ beacons_n: 0, views_n: 0, rejected_n: 0, seconds: 600, is_cut: false }), "0 beacons of 0 views and 0 rejected inputs in the last 10 minutes.");
+  assert.match(countedText({ beacons_n: 0, views_n: 0, rejected_n: 0, seconds: 600, is_cut: true }), /minutes\. More input of all customers together came than is looked at: some of this customer's may not be shown\.$/);
   // What is rejected is of all keys: it says nothing of one.
   const underOne = verdictOf({ ...none, keys: [{ key: "pk_b" }], rejected_n: 2 }, 10_000, "pk_a");
   assert.deepEqual([underOne.level, underOne.text], ["waiting", "No beacon under pk_a in the last 10 minutes. Other keys have some."]);

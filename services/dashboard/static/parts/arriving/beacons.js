@@ -1,7 +1,7 @@
 // @ts-check
 // "Are my beacons arriving?": the newest beacons of a customer as they come, and what was rejected and why.
 
-import { adviceOf, verdictOf } from "../../core/arrivals.js";
+import { adviceOf, countedText, verdictOf } from "../../core/arrivals.js";
 import { momentText } from "../../core/place/ranges.js";
 import { ageText, countText } from "../../core/words/format.js";
 import { Answered, serverNow_ms, useFetched } from "../data/asking.js";
@@ -28,12 +28,12 @@ function Arrivals({ data, customer, now_ms }) {
   return html`
     <p class="status" id="verdict" data-level=${verdict.level} role="status"><span class="dot" aria-hidden="true"></span>${verdict.text}</p>
     ${verdict.advice && html`<p class="note" id="verdict-advice">${verdict.advice}</p>`}
-    <p class="note">${countText(data.beacons_n)} beacons of ${countText(data.views_n)} views and ${countText(data.rejected_n)} rejected inputs in the last ${data.seconds / 60} minutes${data.is_cut ? "; more came than are looked at" : ""}.</p>
+    <p class="note">${countedText(data)}</p>
     ${may("read_metrics") && html`<p class="note" id="beyond-limits">Input beyond a limit is answered with status 429, to Mux players 503, and is not listed here: see the <a href=${`/limits?customer=${encodeURIComponent(customer)}`}>limits</a>.</p>`}
     ${data.keys.length > 0 && html`<${Keys} keys=${data.keys} now_ms=${now_ms} />`}
     ${data.beacons.length > 0 && html`<${Beacons} beacons=${data.beacons} />`}
     ${data.rejected.length > 0 && html`<h3>Rejected</h3><${Rejected} id="rejected" rejected=${data.rejected} />`}
-    ${data.nobodys?.length > 0 && html`<h3>Input that names no customer</h3><p class="note">Seen by those alone who run the installation: a wrong write key ends here.</p><${Rejected} id="nobodys" rejected=${data.nobodys} />`}`;
+    ${data.nobodys?.length > 0 && html`<h3>Input that names no customer</h3><p class="note">Seen by those alone who run the installation: a wrong write key ends here.</p><${Rejected} id="nobodys" rejected=${data.nobodys} hasKeys />`}`;
 }
 
 /** The write keys that beacons came under: one of them can be looked at alone. @param {{keys: any[], now_ms: number}} props */
@@ -59,15 +59,15 @@ function Beacons({ beacons }) {
   </div>`;
 }
 
-/** @param {{id: string, rejected: any[]}} props */
-function Rejected({ id, rejected }) {
+/** @param {{id: string, rejected: any[], hasKeys?: boolean}} props - `hasKeys`: they came under write keys that are no customer's. */
+function Rejected({ id, rejected, hasKeys = false }) {
   const { tz } = place.value;
   return html`<div class="scroll short" tabindex="0" role="region" aria-label="What was rejected">
     <table id=${id}>
-      <thead><tr><th scope="col">Came at</th><th scope="col" class="text">Why</th><th scope="col" class="text">Where</th><th scope="col" class="text">What to do</th><th scope="col" class="text">Its beginning</th></tr></thead>
+      <thead><tr><th scope="col">Came at</th>${hasKeys && html`<th scope="col" class="text">Write key</th>`}<th scope="col" class="text">Why</th><th scope="col" class="text">Where</th><th scope="col" class="text">What to do</th><th scope="col" class="text">Its beginning</th></tr></thead>
       <tbody>${rejected.map((one) => html`<tr>
         <th scope="row">${momentText(one.appended_ms, tz, { seconds: true })}</th>
-        <td class="text"><b>${one.reason}</b><span class="texts">${one.detail}</span></td><td class="text">${one.origin}</td><td class="text advice">${adviceOf(one.reason)}</td><td class="text"><code>${one.text.slice(0, 120)}</code></td>
+        ${hasKeys && html`<td class="text">${one.key ? html`<code>${one.key}</code>` : "–"}</td>`}<td class="text"><b>${one.reason}</b><span class="texts">${one.detail}</span></td><td class="text">${one.origin}</td><td class="text advice">${adviceOf(one.reason)}</td><td class="text"><code>${one.text.slice(0, 120)}</code></td>
       </tr>`)}</tbody>
     </table>
   </div>`;

@@ -9,7 +9,9 @@ import { html } from "../html.js";
 import { Which } from "../narrowing/which.js";
 import { go, Link } from "../place.js";
 
-const LISTED = "/v1/customers?limit=100";
+/** So many are asked for: where as many are listed, there may be more. */
+export const LISTED_MAX = 100;
+const LISTED = `/v1/customers?limit=${LISTED_MAX}`;
 
 /** The customers that the organisation lists; null until they are known. @returns {{id: string, name: string}[] | null} */
 export const useListed = () => useFetched(LISTED, () => LISTED).data?.customers ?? null;

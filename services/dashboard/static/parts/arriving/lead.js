@@ -13,5 +13,5 @@ export default function Lead() {
   const only = listed?.length === 1 ? listed[0].id : "";
   const customer = place.value.customer === "*" ? only : place.value.customer;
   if (!customer) return html`<section id="lead" aria-labelledby="lead-title"><h2 id="lead-title">Connect your first player</h2><${Choose} /></section>`;
-  return html`<div id="lead"><${Arriving} customer=${customer} /><${Paste} customer=${customer} /></div>`;
+  return html`<div id="lead"><${Arriving} customer=${customer} /><${Paste} key=${customer} customer=${customer} /></div>`;
 }
