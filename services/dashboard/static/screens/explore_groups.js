@@ -12,6 +12,7 @@ import { Answered, useQuestion } from "../parts/data/asking.js";
 import { capital, metricOf, nameOf, titleOf } from "../parts/data/known.js";
 import { Figure } from "../parts/figure.js";
 import { html } from "../parts/html.js";
+import { Label } from "../parts/label.js";
 import { narrowTo } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { classOf } from "../parts/notable/thresholds.js";
@@ -82,7 +83,7 @@ function Row({ group, by, metric, unit, compared, hasBase }) {
   const leads = (/** @type {any} */ to, /** @type {string} */ title, /** @type {string} */ text) => (isOther ? text : html`<${Link} to=${to} title=${title}>${text}<//>`);
   return html`<tr>
     ${by.map((name, at) => html`<th scope="row">
-      ${isOther ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
+      ${isOther ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}><${Label} text=${group.labels[at]} /><//>`}
     </th>`)}
     <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? leads(viewsBehind(metric, within), `the views behind it${which && `: ${which}`}`, valueText(unit, figure.value)) : NONE}</td>
     ${metric !== "views" && html`<td>${leads({ screen: "views", ...within, more: {} }, "its views", countText(group.n))}</td>`}

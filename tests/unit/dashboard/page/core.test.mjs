@@ -716,6 +716,19 @@ test("a customer's own dimension is a text, whatever its name ends with", () => 
   for (const name of ["custom.load_ms", "custom.session_start_ms", "custom.best_bps", "custom.retry_count"]) assert.equal(fieldText(name, "abc", "UTC"), "abc");
 });
 
+test("a value of blanks alone has a word wherever it is a label, and its filter is exact", () => {
+  assert.equal(fieldText("video_title", "  ", "UTC"), "(blank)");
+  assert.equal(fieldText("custom.plan", " \t", "UTC"), "(blank)");
+  assert.equal(fieldText("video_title", " Sintel ", "UTC"), " Sintel ");
+  const [filter] = narrowed([], "video_title", "  ");
+  assert.deepEqual(JSON.parse(filter), { dimension: "video_title", in: ["  "] });
+  assert.equal(filterText(filter, (name) => name), "video_title is (blank)");
+  assert.equal(filterText(filterOf("video_title", [null, "  "]), (name) => name), "video_title is (unknown) or (blank)");
+  const groups = [{ kind: "value", key: ["  "], labels: ["  "], n: 1, points: [], metrics: {} }];
+  assert.equal(linesOf({ points: [], groups }, "views", "").lines[0].title, "(blank)");
+  assert.equal(linesOfTitles({ at_ms: [], titles: [{ video_id: " ", title: "  ", views: [] }] }).lines[0].title, "(blank)");
+});
+
 test("a moment of comparison outside of the range is named, with a way on", () => {
   const found = problemOf({ title: "The question is wrong", errors: [{ parameter: "since", detail: "a moment after from and before to" }] }, 400);
   assert.deepEqual([found.title, found.way], ["“New since” is not within the range", "since"]);
