@@ -8,7 +8,8 @@ import { missingOf, verdictOf } from "../../../../services/dashboard/static/core
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../../../services/dashboard/static/core/figures/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
-import { leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
+import { metricsAsked } from "../../../../services/dashboard/static/core/asked.js";
+import { isNoneLarge, leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures/figures.js";
 import { ageText, axisText, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { fieldText, openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
@@ -25,7 +26,7 @@ import { collectorOf, linesFor } from "../../../../services/dashboard/static/cor
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
-import { bucketsFor, comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, momentText, msOf, placeText, rangeWith, resolved, sameOnClocks, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { bucketsFor, comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, longerThan, momentsAgo, momentText, msOf, placeText, rangeWith, resolved, sameOnClocks, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, movedTo, partialOf, pointOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
@@ -826,6 +827,19 @@ test("what is drawn is what is exported", () => {
   const bySort = (/** @type {string} */ sort) => tableOf({ sort }, { name: "startup_ms_p95", kind: "percentile" }).order_by;
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "views", ""].map(bySort), ["startup_ms_p95", "startup_ms_p95", "views", "views"]);
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
+});
+
+test("an address that names several metrics shows the first that is known", () => {
+  const known = { views: {}, viewers: {} };
+  assert.deepEqual(metricsAsked("nothing, viewers,views", known, "rebuffer_fraction"), { metric: "viewers", others: ["views"] });
+  assert.deepEqual(metricsAsked("views,viewers", {}, "rebuffer_fraction"), { metric: "views", others: [] });
+  assert.deepEqual([undefined, "", ",", "nothing", "constructor,views"].map((text) => metricsAsked(text, known, "started").metric), ["started", "started", "started", "nothing", "views"]);
+});
+
+test("where no group has enough views a longer range may have some", () => {
+  const rest = [{ kind: "unknown", key: [null] }, { kind: "other", key: [null] }];
+  assert.deepEqual([isNoneLarge(rest), isNoneLarge([{ kind: "value", key: ["a"] }, ...rest]), isNoneLarge([]), isNoneLarge([{ kind: "unknown", key: [null] }])], [true, false, false, false]);
+  assert.deepEqual(["24h", "30d", "90d", "", "x"].map(longerThan), ["7d", "90d", null, null, null]);
 });
 
 test("a table that is sorted by a percentile lists groups whose figure is shown, unless somebody says otherwise", () => {
