@@ -117,7 +117,7 @@ def holds(one: Filter, row: Mapping[str, Any]) -> bool:
         value = value_of(named, row)
         if one.contains is not None:
             return value is not None and one.contains.lower() in value.lower()
-        return value in _stored(named, one.values or ())
+        return value in [None if wanted is None else stored(named, wanted) for wanted in one.values or ()]
     if one.all_of is not None:
         return all(holds(part, row) for part in one.all_of)
     return any(holds(part, row) for part in one.any_of or ())
@@ -148,7 +148,7 @@ def _sql_of_values(
     assert one.values is not None
     named = dimension(one.dimension)
     assert named is not None
-    known: list[Any] = [value for value in _stored(named, one.values) if value is not None]
+    known: list[Any] = [stored(named, value) for value in one.values if value is not None]
     has_unknown = len(known) < len(one.values)
     if codes is not None and named.column:
         found = f"code_{named.column}"
@@ -183,11 +183,9 @@ def _sql_of_number(one: Filter) -> tuple[str, list[Any]]:
     return f"coalesce({condition}, false)", [bound for _, bound in bounds]
 
 
-def _stored(named: Dimension, values: Sequence[str | None]) -> list[str | None]:
-    """Values as the dimension has them: of a longer one, as a view has it, what is left of it. A customer is never cut."""
-    if named.name == CUSTOMER:
-        return list(values)
-    return [value if value is None else value[:MEMBER_CHARACTERS_MAX] for value in values]
+def stored(named: Dimension, value: str) -> str:
+    """A value as the dimension has it: of a longer one, as a view has it, what is left of it. A customer is never cut."""
+    return value if named.name == CUSTOMER else value[:MEMBER_CHARACTERS_MAX]
 
 
 def _is_plain(value: str) -> bool:
