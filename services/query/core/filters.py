@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from services.query.core import limits
-from services.query.core.dimensions import Dimension, dimension, value_of
+from services.query.core.dimensions import CUSTOMER, Dimension, dimension, value_of
 from services.query.core.fields import NUMBERS
 from services.query.core.problems import Wrong, wrong
 from shared.codec import NO_JSON
@@ -117,7 +117,7 @@ def holds(one: Filter, row: Mapping[str, Any]) -> bool:
         value = value_of(named, row)
         if one.contains is not None:
             return value is not None and one.contains.lower() in value.lower()
-        return value in (one.values or ())
+        return value in [None if wanted is None else stored(named, wanted) for wanted in one.values or ()]
     if one.all_of is not None:
         return all(holds(part, row) for part in one.all_of)
     return any(holds(part, row) for part in one.any_of or ())
@@ -148,7 +148,7 @@ def _sql_of_values(
     assert one.values is not None
     named = dimension(one.dimension)
     assert named is not None
-    known: list[Any] = [value for value in one.values if value is not None]
+    known: list[Any] = [stored(named, value) for value in one.values if value is not None]
     has_unknown = len(known) < len(one.values)
     if codes is not None and named.column:
         found = f"code_{named.column}"
@@ -181,6 +181,11 @@ def _sql_of_number(one: Filter) -> tuple[str, list[Any]]:
     bounds = [(sign, bound) for sign, bound in ((">=", one.at_least), ("<", one.below)) if bound is not None]
     condition = " AND ".join(f"{one.number} {sign} ?" for sign, _ in bounds)
     return f"coalesce({condition}, false)", [bound for _, bound in bounds]
+
+
+def stored(named: Dimension, value: str) -> str:
+    """A value as the dimension has it: of a longer one, as a view has it, what is left of it. A customer is never cut."""
+    return value if named.name == CUSTOMER else value[:MEMBER_CHARACTERS_MAX]
 
 
 def _is_plain(value: str) -> bool:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from services.query.core.dimensions import Dimension, dimension
-from services.query.core.filters import Codes, Filter, whole_number
+from services.query.core.filters import Codes, Filter, stored, whole_number
 
 Flags = NDArray[np.bool_]
 #: A number that no text has.
@@ -81,7 +81,7 @@ class _Batch:
 
     def _compared(self, named: Dimension, value: str | None) -> Flags:
         if named.column:
-            place = _NO_TEXT if value is None else self._codes.place(named.column, value)
+            place = _NO_TEXT if value is None else self._codes.place(named.column, stored(named, value))
             return self._nobody() if place is None else self._numbers(named.column, _NO_TEXT) == place
         (field,) = named.fields
         if value is None:

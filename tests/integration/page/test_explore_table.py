@@ -217,12 +217,36 @@ def test_a_table_that_is_sorted_by_a_percentile_lists_no_group_without_its_figur
     expect(rows).to_have_count(21, timeout=SOON_MS)
     expect(why).to_have_count(0)
     page.locator("#groups thead").get_by_role("button", name="p95").click()
-    expect(why).to_have_text("100 unless you type another number: a smaller group shows no value to sort by.")
     expect(field).to_have_attribute("placeholder", "100")
     # No viewer has as many views: all of them are the rest.
     expect(rows).to_have_count(1, timeout=SOON_MS)
     assert seen.asked["/v1/breakdown"]["views_min"] == ["100"]
+    # Another number would list what has no value to sort by.
+    expect(why).to_have_text("No group has 100 views in this range. Try: Last 30 days · sort by views")
+    why.get_by_role("link", name="sort by views").click()
+    expect(rows).to_have_count(21, timeout=SOON_MS)
+    expect(why).to_have_count(0)
+    page.go_back()
+    why.get_by_role("link", name="Last 30 days").click(timeout=SOON_MS)
+    expect(page.locator("#range")).to_have_value("30d", timeout=SOON_MS)
+    expect(page.locator("#groups thead [aria-sort]")).to_contain_text("p95")
+    seen.open("explore?customer=acme&range=7d&as=table&by=cdn&metrics=startup_ms_p95&sort=startup_ms_p95")
+    expect(why).to_have_text("100 unless you type another number: a smaller group shows no value to sort by.")
+    seen.open("explore?customer=acme&range=7d&as=table&by=viewer&metrics=startup_ms_p95&sort=startup_ms_p95")
+    expect(rows).to_have_count(1, timeout=SOON_MS)
     field.fill("1")
     field.press("Enter")
     expect(rows).to_have_count(21, timeout=SOON_MS)
     expect(why).to_have_count(0)
+
+
+def test_an_address_with_several_metrics_shows_the_first_and_offers_the_others(seen: Seen) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=7d&metrics=startup_ms_p50,views,mistyped&by=cdn")
+    expect(page.locator("#overall .value")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#metric")).to_have_value("startup_ms_p50")
+    expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+    assert seen.asked["/v1/overall"]["metrics"] == ["startup_ms_p50"]
+    page.locator("#other-metrics a").click()
+    expect(page.locator("#metric")).to_have_value("views", timeout=SOON_MS)
+    expect(page.locator("#other-metrics")).to_have_count(0)

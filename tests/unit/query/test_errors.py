@@ -1,5 +1,6 @@
 """Errors over generated views: what DuckDB answers is what a recount in Python says."""
 
+import json
 import random
 from collections import Counter
 from typing import Any
@@ -96,6 +97,27 @@ def test_a_code_that_paused_for_longer_than_the_range_is_not_new_and_says_when_i
     assert (answer.n, {one.views for one in answer.errors}) == (7, {1})
     ordered = list_of_errors(engine, views, **given, order_by="first_seen", order="ascending")
     assert [one.code for one in ordered.errors] == ["edge", "paused", "ancient", "fresh"]
+
+
+def test_codes_are_those_by_which_a_filter_finds_their_views_also_long_ones(engine: Engine) -> None:
+    long = "PIPELINE_ERROR " * 10
+    views = [
+        with_code("before", f"{long}, before", T0_MS - HOUR_MS),
+        with_code("one", f"{long}, one", T0_MS + HOUR_MS),
+        with_code("two", f"{long}, two", T0_MS + 2 * HOUR_MS),
+        with_code("short", "short", T0_MS + HOUR_MS),
+    ]
+    given = {"from": str(T0_MS), "to": str(T0_MS + DAY_MS), "since": str(T0_MS + 1)}
+
+    answer = list_of_errors(engine, views, **given)
+
+    assert [(one.code, one.views, one.is_new) for one in answer.errors] == [(long[:100], 2, False), ("short", 1, True)]
+    assert (answer.with_error, answer.codes) == (3, 2)
+    # By what is listed, and by what a view has.
+    for code in (long[:100], f"{long}, one"):
+        narrowed = json.dumps({"dimension": "error_code", "in": [code]})
+        found = list_of_errors(engine, views, **given, filter=narrowed)
+        assert (found.n, [one.code for one in found.errors]) == (2, [long[:100]])
 
 
 async def test_where_the_days_before_have_too_many_views_the_range_alone_says_what_is_new(engine: Engine) -> None:

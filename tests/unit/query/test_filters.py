@@ -47,6 +47,23 @@ def test_a_value_is_a_parameter_whatever_it_holds(value: str) -> None:
     assert value not in {*condition.split("?")} or value == "?"
 
 
+def test_a_value_longer_than_a_dimension_keeps_finds_what_is_left_of_it() -> None:
+    whole, cut = "x" * 150, "x" * 100
+    one = parsed(encoded({"dimension": "error_code", "in": [whole]}))
+
+    condition, parameters = sql_of(one, lambda named: named.sql)
+
+    assert parameters == [cut]
+    duckdb.sql("SELECT * FROM (VALUES (repeat('x', 150)), (repeat('x', 99)), (NULL)) AS t(error_code)").create_view(
+        "long"
+    )
+    assert duckdb.execute(f"SELECT count(*) FROM long WHERE {condition}", parameters).fetchall() == [(1,)]
+    assert holds(one, {"error_code": whole})
+    assert not holds(one, {"error_code": "x" * 99})
+    # Whose views they are is never decided by a part of a name.
+    assert sql_of(parsed(encoded({"dimension": "customer", "in": [whole]})), lambda named: named.sql)[1] == [whole]
+
+
 @pytest.mark.parametrize(
     "name", ["cdn; DROP TABLE views", "cdn'", "custom.", "custom.\0", "custom." + "x" * 101, "watch_ms", ""]
 )

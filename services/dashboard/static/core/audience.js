@@ -3,6 +3,7 @@
 
 import { liveParts, narrowed, pastOf } from "./place/filters.js";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./place/ranges.js";
+import { labelText } from "./words/labels.js";
 
 /** Titles of one chart: as many as the API answers, and as there are colours. */
 export const CURVES_MAX = 10;
@@ -22,7 +23,7 @@ export function chosenOf(text) {
 }
 
 /** What people call a title; without a name, its id. @param {{video_id: string, title: string | null}} one */
-export const titleOf = (one) => one.title?.trim() || one.video_id;
+export const titleOf = (one) => one.title?.trim() || labelText(one.video_id);
 
 /** What an address has after a click on a title: it is drawn, or no longer. @param {string[]} drawn @param {string} video */
 export function toggled(drawn, video) {

@@ -7,6 +7,12 @@ import { viewsMin } from "./figures/figures.js";
 const ROWS = 20;
 export const ROWS_MAX = 1_000;
 
+/** Whether a group is one of those that are asked for, and not beside them. @param {{kind: string, key: (string | null)[]}} one */
+const isListed = (one) => one.kind === "value" || (one.kind === "unknown" && one.key.length > 1);
+
+/** Whether there are groups, and none has as many views as are asked for. @param {{kind: string, key: (string | null)[]}[]} groups */
+export const isNoneLarge = (groups) => groups.some((one) => one.kind === "other") && !groups.some(isListed);
+
 /** How many rows an address asks for. @param {string | undefined} text */
 export function rowsOf(text) {
   const rows = Math.floor(Number(text));
@@ -20,7 +26,7 @@ export function rowsOf(text) {
  */
 export function moreRows(groups, rows) {
   // What is unknown stands beside those that are listed, but is one of them among pairs.
-  const listed = groups.filter((one) => one.kind === "value" || (one.kind === "unknown" && one.key.length > 1)).length;
+  const listed = groups.filter(isListed).length;
   const isCut = listed >= rows && rows < ROWS_MAX && groups.some((one) => one.kind === "other");
   return isCut ? Math.min(ROWS_MAX, 5 * rows) : null;
 }

@@ -2,6 +2,7 @@
 // Answers of /v1/timeseries as lines of a chart. Pure.
 
 import { drawnValue } from "./figures/figures.js";
+import { labelText } from "./words/labels.js";
 
 /** @typedef {{value: number | null, n: number}} Figure */
 /** @typedef {{from_ms: number, to_ms: number, n: number, metrics: Record<string, Figure>, is_partial?: boolean}} Point */
@@ -27,7 +28,7 @@ export function linesOf(answer, metric, title) {
   // A group of now may have none of earlier.
   const fit = (/** @type {any[]} */ values, /** @type {any} */ filler) => times.map((_, at) => values[at] ?? filler);
   const lines = groups.flatMap((group, beside) => {
-    const name = group.labels.join(" · ");
+    const name = group.labels.map(labelText).join(" · ");
     const line = lineOf(name, group, metric, untilOf(answer));
     if (!compared) return [line];
     const points = answer.groups ? compared.groups?.find((one) => one.kind === group.kind && JSON.stringify(one.key) === JSON.stringify(group.key))?.points : compared.points;

@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import { failedOf, rangeOf, withError } from "../core/figures/behind.js";
 import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
+import { labelText } from "../core/words/labels.js";
 import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { Compare } from "../parts/narrowing/compare.js";
@@ -15,6 +16,7 @@ import { Field } from "../parts/field.js";
 import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
 import { Counted } from "../parts/figure.js";
 import { html } from "../parts/html.js";
+import { Label, Texts } from "../parts/label.js";
 import { titleOf } from "../parts/data/known.js";
 import { once, Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
@@ -97,8 +99,8 @@ function Row({ one, spans }) {
   const word = isOpen.value ? "Hide" : "Show";
   const views = { screen: "views", filters: narrowed(filters, "error_code", one.code), more: {} };
   return html`<tr>
-    <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag is-new">new</span>`}
-      <span class="texts">${one.texts.map((/** @type {any} */ text) => text.value).join(" · ")}</span></th>
+    <th scope="row"><${Link} to=${views}><${Label} text=${one.code} /><//>${one.is_new && html` <span class="tag is-new">new</span>`}
+      <${Texts} texts=${one.texts.map((/** @type {any} */ text) => text.value)} /></th>
     <td><${Leads} of=${one.views} to=${views}>${countText(one.views)}<//></td>
     <td><${Share} share=${one.share} code=${views} /></td>
     ${spans && html`<td><${Share} share=${one.before} code=${views} range=${rangeOf(spans.before)} /></td>
@@ -106,7 +108,7 @@ function Row({ one, spans }) {
       <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
     <td><${Leads} of=${one.viewers} to=${views}>${one.viewers ? countText(one.viewers) : NONE}<//></td><td><${Leads} of=${one.failed} to=${{ ...views, filters: failedOf(views.filters) }}>${countText(one.failed)}<//> <${Counted} n=${one.views} to=${views} /></td>
     <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
-    <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`${word} where ${one.code} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${word}</button></td>
+    <td><button type="button" class="where-toggle" aria-expanded=${isOpen.value} aria-label=${`${word} where ${labelText(one.code)} occurs`} onClick=${() => { isOpen.value = !isOpen.value; }}>${word}</button></td>
   </tr>
   ${isOpen.value && html`<tr class="where"><td colspan=${spans ? 11 : 8}><${Where} one=${one} /></td></tr>`}`;
 }
@@ -117,7 +119,7 @@ function Where({ one }) {
   const withCode = narrowed(filters, "error_code", one.code);
   return html`<dl>
       ${Object.entries(one.by).map(([name, values]) => html`<div><dt>${titleOf(name)}</dt><dd>
-        ${/** @type {any[]} */ (values).map((each) => html`<span><${Link} to=${{ filters: narrowed(withCode, name, each.value) }}>${each.value ?? "(unknown)"}<//> <small class="note">${countText(each.views)}</small></span>`)}</dd></div>`)}
+        ${/** @type {any[]} */ (values).map((each) => html`<span><${Link} to=${{ filters: narrowed(withCode, name, each.value) }}><${Label} text=${each.value ?? "(unknown)"} /><//> <small class="note">${countText(each.views)}</small></span>`)}</dd></div>`)}
       <div><dt>Views</dt><dd>${one.samples.map((/** @type {any} */ view) => html`<${Link} to=${{ screen: "view", customer: view.customer_id, more: { view: view.view_id, day: String(view.day) } }} title=${view.viewer ?? view.view_id}>${shortened(view.viewer ?? view.view_id)}<//> `)}</dd></div>
   </dl>`;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 // Explore: a metric over a range, by up to two dimensions, under filters, beside another range; as lines, a table or a distribution.
 
+import { metricsAsked } from "../core/asked.js";
 import { ruleMetricOf } from "../core/alerting/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { distributedBy, rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/figures/behind.js";
@@ -33,7 +34,7 @@ const FORMS = { line: "Line", multiples: "Small multiples", table: "Table", dist
 
 export default function Explore() {
   const { more } = place.value;
-  const metric = more.metrics || DEFAULT.metric;
+  const { metric, others } = metricsAsked(more.metrics, metrics.value, DEFAULT.metric);
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
   const compare = more.compare ?? "";
@@ -54,6 +55,7 @@ export default function Explore() {
     <//>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${byWhat}</h2>
+      <${Others} others=${others} />
       <${Overall} found=${overall} metric=${metric} />
       <${WhoIsBehind} metric=${metric} compare=${compare} />
       <${MixedClients} metrics=${[metric]} within=${place.value} />
@@ -63,6 +65,11 @@ export default function Explore() {
       ${as === "distribution" && html`<${Distribution} metric=${metric} compare=${compare} />`}
       ${by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${compare} />`}
     </section>`;
+}
+
+/** Says that one metric is shown of several that the address asks for. @param {{others: string[]}} props */
+function Others({ others }) {
+  return others.length > 0 && html`<p class="note" id="other-metrics">The address asks for several metrics. One is shown at a time. Show instead: ${others.map((name, at) => html`${at > 0 && " · "}<${Link} to=${{ more: { metrics: name } }}>${capital(metricOf(name).title)}<//>`)}</p>`;
 }
 
 /** Says which part of the heading the drawing leaves to the table. @param {{as: string, metric: string, by: string, second: string}} props */

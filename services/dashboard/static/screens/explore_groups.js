@@ -6,12 +6,14 @@ import { useEffect } from "preact/hooks";
 import { narrowed } from "../core/place/filters.js";
 import { rangeOf, viewsBehind, viewsOf, whichBehind } from "../core/figures/behind.js";
 import { hiddenNote, isShown, viewsMin } from "../core/figures/figures.js";
-import { leastOf, moreRows, rowsOf, tableOf } from "../core/groups.js";
+import { isNoneLarge, leastOf, moreRows, rowsOf, tableOf } from "../core/groups.js";
+import { LENGTHS, longerThan } from "../core/place/ranges.js";
 import { changeText, countText, NONE, valueText } from "../core/words/format.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
 import { capital, metricOf, nameOf, titleOf } from "../parts/data/known.js";
 import { Figure } from "../parts/figure.js";
 import { html } from "../parts/html.js";
+import { Label } from "../parts/label.js";
 import { narrowTo } from "../parts/narrowing/controls.js";
 import { ViewsMin } from "../parts/narrowing/views_min.js";
 import { classOf } from "../parts/notable/thresholds.js";
@@ -32,12 +34,13 @@ export function Groups({ metric, by, compare }) {
   useEffect(() => {
     if (!found.isAsking) isGrowing.value = false;
   }, [found.isAsking]);
+  const isNone = Boolean(found.data && !found.isAsking && table.views_min && isNoneLarge(found.data.groups));
   const more = found.data && moreRows(found.data.groups, rows);
   const grow = () => {
     isGrowing.value = true;
     go({ more: { rows: String(more) } }, { replace: true });
   };
-  return html`<div class="controls" role="group" aria-label="Which groups are listed"><${ViewsMin} least=${leastOf(place.value.more, metricOf(metric))} /></div>
+  return html`<div class="controls" role="group" aria-label="Which groups are listed"><${ViewsMin} least=${leastOf(place.value.more, metricOf(metric))} none=${isNone && html`<${NoneLarge} least=${table.views_min} isByViews=${table.order_by === "views"} />`} /></div>
   <${Answered} of=${found} height=${320} draw=${(/** @type {any} */ data) => html`
     <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(nameOf).join(" and ")}`}>
       <table id="groups">
@@ -56,6 +59,16 @@ export function Groups({ metric, by, compare }) {
     </div>
     <${Hidden} metric=${metric} groups=${data.groups} />
     ${(more || isGrowing.value) && html`<button type="button" id="more-rows" disabled=${isGrowing.value} onClick=${grow}>More values</button>`}`} />`;
+}
+
+/** Says that no group has as many views as are asked for, and where some may. @param {{least: string, isByViews: boolean}} props */
+function NoneLarge({ least, isByViews }) {
+  const range = longerThan(place.value.range);
+  const ways = [
+    range && html`<${Link} to=${{ range, from: "", to: "" }}>${LENGTHS[range].title}<//>`,
+    !isByViews && html`<${Link} to=${{ more: { sort: "views", order: "", views_min: "" } }}>sort by views<//>`,
+  ].filter(Boolean);
+  return html`No group has ${countText(Number(least))} views in this range.${ways.length > 0 && html` Try: ${ways.map((way, at) => html`${at > 0 && " · "}${way}`)}`}`;
 }
 
 /** Says why some cells have a dash. @param {{metric: string, groups: any[]}} props */
@@ -82,7 +95,7 @@ function Row({ group, by, metric, unit, compared, hasBase }) {
   const leads = (/** @type {any} */ to, /** @type {string} */ title, /** @type {string} */ text) => (isOther ? text : html`<${Link} to=${to} title=${title}>${text}<//>`);
   return html`<tr>
     ${by.map((name, at) => html`<th scope="row">
-      ${isOther ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
+      ${isOther ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}><${Label} text=${group.labels[at]} /><//>`}
     </th>`)}
     <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? leads(viewsBehind(metric, within), `the views behind it${which && `: ${which}`}`, valueText(unit, figure.value)) : NONE}</td>
     ${metric !== "views" && html`<td>${leads({ screen: "views", ...within, more: {} }, "its views", countText(group.n))}</td>`}

@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import { cut, filterOfSlice, filterText, narrowedLive, OTHER, UNKNOWN } from "../core/place/filters.js";
 import { ageText, countText } from "../core/words/format.js";
 import { cellsOf, ordered, sortOf, sortText, TILES } from "../core/live/live.js";
+import { labelText } from "../core/words/labels.js";
 import { slicesNote } from "../core/live/slices.js";
 import { liveTitle, viewsOfLive } from "../core/live/views.js";
 import { addressFor, fetchJson, newestNow_ms } from "../parts/data/asking.js";
@@ -76,7 +77,7 @@ function SliceRow({ name, one, most, of, counted_ms }) {
   // No filter says which values have no name.
   const filters = one.value === OTHER ? null : narrowedLive(of, name, one.value);
   return html`<tr>
-    <th scope="row">${filters ? html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${one.value}<//>` : one.value}
+    <th scope="row">${filters ? html`<${Link} to=${{ filters: narrowedLive(place.value.filters, name, one.value) }}>${labelText(one.value)}<//>` : one.value}
       ${name === "video_title" && filters && one.value !== UNKNOWN && html`<${TitleLink} value=${one.value} />`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
     <td><${Behind} figure=${{ isCount: false }} filters=${filters}>${cells.viewers}<//></td>
@@ -103,5 +104,5 @@ function TitleLink({ value }) {
     // Who has gone elsewhere meanwhile stays there.
     if (place.value === from) go(found?.titles.length === 1 ? { screen: "titles", more: { video: found.titles[0].video_id } } : list);
   };
-  return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${value}: audience and quality</span><//>`;
+  return html`<${Link} class="behind" to=${list} onClick=${open}>${isAsking.value ? "opening …" : "title"}<span class="unseen"> ${labelText(value)}: audience and quality</span><//>`;
 }

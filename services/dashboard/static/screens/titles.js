@@ -17,6 +17,7 @@ import { Facts } from "../parts/facts.js";
 import { Figure } from "../parts/figure.js";
 import { MetricMeaning, MetricName } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
+import { Label } from "../parts/label.js";
 import { capital, metricOf } from "../parts/data/known.js";
 import { Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
@@ -87,7 +88,7 @@ function Row({ one, compared, together }) {
   const before = one.compared?.rebuffer_fraction;
   const within = { customer: place.value.customer, filters: ofTitle(one.video_id).filters };
   return html`<tr>
-    <th scope="row"><${DrawnBox} curves=${together} video=${one.video_id} title=${titleOf(one)} /><${Link} to=${{ more: { video: one.video_id } }}>${titleOf(one)}<//></th>
+    <th scope="row"><${DrawnBox} curves=${together} video=${one.video_id} title=${titleOf(one)} /><${Link} to=${{ more: { video: one.video_id } }}><${Label} text=${titleOf(one)} /><//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
       return html`<td class=${classOf(name, figure)}><${Figure} metric=${name} figure=${figure} within=${within} hasN=${figure && figure.n !== one.n} /></td>`;

@@ -3,6 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { bitrateText, countText, durationText, NONE } from "../core/words/format.js";
+import { labelText } from "../core/words/labels.js";
 import { meantByTitle } from "../core/words/view_meanings.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText, rangeWith } from "../core/place/ranges.js";
@@ -66,7 +67,7 @@ function Drawn({ answer, beacons, requests, timeline }) {
   const errors = errorsOf(row, said.value);
   const reading = useReading(requests, joined);
   return html`<article class="card view" id="view-card">
-    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${endText(row, isOpen)}</h3>
+    <h3 id="view-title">${row.video_title?.trim() || row.video_id?.trim() || "A view"} · ${row.source} · ${endText(row, isOpen)}</h3>
     ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row, isOpen).map(([name, value]) => html`<div><dt>${name} <${FactMeaning} title=${name} /></dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} errors=${errors} requests=${reading} />
@@ -156,5 +157,5 @@ function Dimensions({ of, at_ms, isOpen }) {
   return html`<h4>Dimensions</h4>
     ${isOpen && html`<p class="note" id="undecided">The view is open: what its end decides, such as why it ended, is not known yet.</p>`}
     <dl class="dimensions" id="view-dimensions">${found.map(([name, value]) => html`<div><dt>${titleOf(name)}</dt>
-      <dd><${Link} to=${name === "viewer" ? { ...range, screen: "views", filters: [], more: { viewer: value ?? "" } } : { ...range, screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;
+      <dd><${Link} to=${name === "viewer" ? { ...range, screen: "views", filters: [], more: { viewer: value ?? "" } } : { ...range, screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${labelText(value ?? "")}<//></dd></div>`)}</dl>`;
 }

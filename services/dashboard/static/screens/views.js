@@ -2,6 +2,7 @@
 // Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
 
 import { shortened } from "../core/words/format.js";
+import { LONG } from "../core/words/labels.js";
 import { meantOf } from "../core/words/view_meanings.js";
 import { fieldText, fieldTitle, openText, SEARCHED, VIEW_COLUMNS } from "../core/words/view_fields.js";
 import { Answered, useQuestion } from "../parts/data/asking.js";
@@ -131,8 +132,16 @@ function Rows({ id, rows, columns, sort }) {
       <thead><tr><th scope="col">View</th>${columns.map(head)}</tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${`${row.customer_id}/${row.view_id}/${row.day}`}>
         <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }} title=${row.view_id}>${shortened(row.view_id)}<//></th>
-        ${columns.map((name) => html`<td class=${isNumber(name) ? "" : "text"} title=${name === "viewer" ? row[name] : undefined}>${name === "viewer" ? shortened(fieldText(name, row[name], place.value.tz)) : fieldText(name, row[name], place.value.tz)}</td>`)}
+        ${columns.map((name) => html`<${Cell} name=${name} value=${row[name]} />`)}
       </tr>`)}</tbody>
     </table>
   </div>`;
+}
+
+/** Of an id or a long text a part is shown; all of it is in the tooltip, and on the screen of the view. @param {{name: string, value: any}} props */
+function Cell({ name, value }) {
+  const text = fieldText(name, value, place.value.tz);
+  if (isNumber(name)) return html`<td>${text}</td>`;
+  const isId = name === "viewer";
+  return html`<td class="text" title=${(isId && value) || text.length > LONG ? text : undefined}>${isId ? shortened(text) : text}</td>`;
 }

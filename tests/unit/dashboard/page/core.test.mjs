@@ -8,7 +8,8 @@ import { adviceOf, countedText, missingOf, verdictOf } from "../../../../service
 import { apart, both, bounded, chipOf, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../services/dashboard/static/core/place/filters.js";
 import { viewsBehind, viewsOf, viewsOfBin, viewsWith, whichBehind } from "../../../../services/dashboard/static/core/figures/behind.js";
 import { exportOf } from "../../../../services/dashboard/static/core/exported.js";
-import { leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
+import { metricsAsked } from "../../../../services/dashboard/static/core/asked.js";
+import { isNoneLarge, leastOf, moreRows, rowsOf, tableOf } from "../../../../services/dashboard/static/core/groups.js";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../services/dashboard/static/core/figures/figures.js";
 import { ageText, axisTexts, changeText, valueText } from "../../../../services/dashboard/static/core/words/format.js";
 import { fieldText, openText } from "../../../../services/dashboard/static/core/words/view_fields.js";
@@ -25,7 +26,7 @@ import { collectorOf, keysFor, linesFor } from "../../../../services/dashboard/s
 import { CLIENTS } from "../../../../services/dashboard/static/core/words/client_lines.js";
 import { addressOf, changed, lasting, placeOf, viewAddress } from "../../../../services/dashboard/static/core/place/place.js";
 import { SCREENS } from "../../../../services/dashboard/static/core/place/screens.js";
-import { bucketsFor, comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, momentText, msOf, placeText, rangeWith, resolved, sameOnClocks, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
+import { bucketsFor, comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, longerThan, momentsAgo, momentText, msOf, placeText, rangeWith, resolved, sameOnClocks, wholeMinutes } from "../../../../services/dashboard/static/core/place/ranges.js";
 import { axisOf, binsBeside, linesOf, movedTo, partialOf, pointOf, topOf, unfinishedFrom } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
@@ -741,6 +742,19 @@ test("a customer's own dimension is a text, whatever its name ends with", () => 
   for (const name of ["custom.load_ms", "custom.session_start_ms", "custom.best_bps", "custom.retry_count"]) assert.equal(fieldText(name, "abc", "UTC"), "abc");
 });
 
+test("a value of blanks alone has a word wherever it is a label, and its filter is exact", () => {
+  assert.equal(fieldText("video_title", "  ", "UTC"), "(blank)");
+  assert.equal(fieldText("custom.plan", " \t", "UTC"), "(blank)");
+  assert.equal(fieldText("video_title", " Sintel ", "UTC"), " Sintel ");
+  const [filter] = narrowed([], "video_title", "  ");
+  assert.deepEqual(JSON.parse(filter), { dimension: "video_title", in: ["  "] });
+  assert.equal(filterText(filter, (name) => name), "video_title is (blank)");
+  assert.equal(filterText(filterOf("video_title", [null, "  "]), (name) => name), "video_title is (unknown) or (blank)");
+  const groups = [{ kind: "value", key: ["  "], labels: ["  "], n: 1, points: [], metrics: {} }];
+  assert.equal(linesOf({ points: [], groups }, "views", "").lines[0].title, "(blank)");
+  assert.equal(linesOfTitles({ at_ms: [], titles: [{ video_id: " ", title: "  ", views: [] }] }).lines[0].title, "(blank)");
+});
+
 test("a moment of comparison outside of the range is named, with a way on", () => {
   const found = problemOf({ title: "The question is wrong", errors: [{ parameter: "since", detail: "a moment after from and before to" }] }, 400);
   assert.deepEqual([found.title, found.way], ["“New since” is not within the range", "since"]);
@@ -838,6 +852,19 @@ test("what is drawn is what is exported", () => {
   const bySort = (/** @type {string} */ sort) => tableOf({ sort }, { name: "startup_ms_p95", kind: "percentile" }).order_by;
   assert.deepEqual(["rebuffer_fraction", "startup_ms_p95", "views", ""].map(bySort), ["startup_ms_p95", "startup_ms_p95", "views", "views"]);
   assert.deepEqual([tableOf({}, { name: "views", kind: "sum" }).order_by, tableOf({}, { name: "rebuffer_fraction", kind: "ratio" }).order_by], ["views", "views"]);
+});
+
+test("an address that names several metrics shows the first that is known", () => {
+  const known = { views: {}, viewers: {} };
+  assert.deepEqual(metricsAsked("nothing, viewers,views", known, "rebuffer_fraction"), { metric: "viewers", others: ["views"] });
+  assert.deepEqual(metricsAsked("views,viewers", {}, "rebuffer_fraction"), { metric: "views", others: [] });
+  assert.deepEqual([undefined, "", ",", "nothing", "constructor,views"].map((text) => metricsAsked(text, known, "started").metric), ["started", "started", "started", "nothing", "views"]);
+});
+
+test("where no group has enough views a longer range may have some", () => {
+  const rest = [{ kind: "unknown", key: [null] }, { kind: "other", key: [null] }];
+  assert.deepEqual([isNoneLarge(rest), isNoneLarge([{ kind: "value", key: ["a"] }, ...rest]), isNoneLarge([]), isNoneLarge([{ kind: "unknown", key: [null] }])], [true, false, false, false]);
+  assert.deepEqual(["24h", "30d", "90d", "", "x"].map(longerThan), ["7d", "90d", null, null, null]);
 });
 
 test("a table that is sorted by a percentile lists groups whose figure is shown, unless somebody says otherwise", () => {

@@ -2,6 +2,7 @@
 // Filters as chips that people read and click, and as the JSON of the API. Pure.
 
 import { bitrateText, durationText } from "../words/format.js";
+import { labelText } from "../words/labels.js";
 import { momentText } from "./ranges.js";
 
 /**
@@ -170,8 +171,8 @@ function wordsOf(one, titleOf, tz) {
     return isNot ? `not (${words})` : words;
   }
   const is = isNot ? "is not" : "is";
-  if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => value ?? "(unknown)").join(" or ")}`;
-  if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${inner.contains}`;
+  if (Array.isArray(inner.in)) return `${titleOf(inner.dimension)} ${is} ${inner.in.map((/** @type {string | null} */ value) => (value === null ? UNKNOWN : labelText(value))).join(" or ")}`;
+  if (inner.contains !== undefined) return `${titleOf(inner.dimension)} ${isNot ? "does not contain" : "contains"} ${labelText(inner.contains)}`;
   const field = String(inner.number);
   // No number of a view is below 0.
   if (isNot && inner.at_least === 0 && inner.below === undefined) return `${titleOf(field)} is (unknown)`;

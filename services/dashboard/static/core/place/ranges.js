@@ -19,6 +19,12 @@ export const LENGTHS = {
   "90d": { title: "Last 90 days", ms: 90 * DAY_MS, step_ms: HOUR_MS },
 };
 
+/** The next longer length of a range up to now; null of the longest, and of a range of one's own. @param {string} range */
+export function longerThan(range) {
+  const names = Object.keys(LENGTHS);
+  return range in LENGTHS ? (names[names.indexOf(range) + 1] ?? null) : null;
+}
+
 /**
  * The range of a place in ms; null where its texts are no times.
  * @param {{range: string, from: string, to: string, tz: string}} place

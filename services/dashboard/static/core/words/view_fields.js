@@ -2,6 +2,7 @@
 // Fields of a view as columns: their titles, and how their values are worded. Pure.
 
 import { ageText, bitrateText, countText, durationText, NONE, valueText } from "./format.js";
+import { labelText } from "./labels.js";
 import { momentText } from "../place/ranges.js";
 
 /** What views are searched by, besides filters: parameters of /v1/views. */
@@ -111,10 +112,10 @@ export const fieldTitle = (name) => TITLES[name] ?? null;
 export function fieldText(name, value, tz) {
   if (value === null || value === undefined || value === "") return NONE;
   // A customer's own dimension is a text, whatever its name ends with.
-  if (name.startsWith("custom.")) return String(value);
+  if (name.startsWith("custom.")) return labelText(String(value));
   if (/_(start|end|append)_ms$|^counted_ms$/.test(name)) return momentText(value, tz, { seconds: true });
   if (/_ms(_avg|_max)?$|scale_integral$/.test(name)) return durationText(value);
   if (name.endsWith("_bps")) return bitrateText(value);
   if (name.startsWith("score_")) return valueText("score", value);
-  return typeof value === "number" ? countText(value) : String(value);
+  return typeof value === "number" ? countText(value) : labelText(String(value));
 }

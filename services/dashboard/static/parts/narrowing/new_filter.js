@@ -4,6 +4,7 @@
 import { useSignal } from "@preact/signals";
 import { BOUNDED, bounded, BOUNDS, CONDITIONS, containing, filterOf, typedValues, UNKNOWN } from "../../core/place/filters.js";
 import { countText } from "../../core/words/format.js";
+import { labelText } from "../../core/words/labels.js";
 import { useQuestion } from "../data/asking.js";
 import { nameOf } from "../data/known.js";
 import { html } from "../html.js";
@@ -67,6 +68,6 @@ function Values({ dimension, within, picked, toggle }) {
   if (isNobodys) return html`<p class="notice" id="no-values" role="status">No view of this range${within.length ? " and these filters" : ""} has a value of ${nameOf(dimension)}.${dimension.startsWith("custom.") && " Is the name as players send it?"}</p>`;
   return html`<datalist id="filter-values">${groups.map((/** @type {any} */ one) => html`<option value=${one.labels[0]}>${one.n} views</option>`)}</datalist>
     ${toggle && groups.length > 0 && html`<fieldset class="values" id="filter-listed"><legend class="unseen">Values with the most views</legend>
-      ${groups.slice(0, LISTED).map((/** @type {any} */ one) => html`<label key=${one.labels[0]}><input type="checkbox" checked=${picked.includes(one.key[0])} onChange=${() => toggle(one.key[0])} /> ${one.labels[0]} <span class="note">${countText(one.n)}</span></label>`)}
+      ${groups.slice(0, LISTED).map((/** @type {any} */ one) => html`<label key=${one.labels[0]}><input type="checkbox" checked=${picked.includes(one.key[0])} onChange=${() => toggle(one.key[0])} /> ${labelText(one.labels[0])} <span class="note">${countText(one.n)}</span></label>`)}
     </fieldset>`}`;
 }

@@ -2,6 +2,7 @@
 // Where a percentile of start-up times holds several clients, whose clocks begin at different moments: says so, and shows each alone.
 
 import { countText, NONE, valueText } from "../../core/words/format.js";
+import { labelText } from "../../core/words/labels.js";
 import { hiddenText, isShown } from "../../core/figures/figures.js";
 import { useQuestion } from "../data/asking.js";
 import { html } from "../html.js";
@@ -23,7 +24,7 @@ export function MixedClients({ metrics, within }) {
   if (groups.length < 2) return null;
   return html`<div class="notice" id="mixed-clients" role="status">
     <p>Start-up times of ${groups.length} clients are in this figure, and their clocks begin at different moments. Each alone:</p>
-    <ul>${groups.map((/** @type {any} */ one) => html`<li key=${one.labels[0]}><${Link} to=${narrowTo("source", one.key[0])}>${one.labels[0]}<//>
+    <ul>${groups.map((/** @type {any} */ one) => html`<li key=${one.labels[0]}><${Link} to=${narrowTo("source", one.key[0])}>${labelText(one.labels[0])}<//>
       ${own.map((name) => html` · ${metricOf(name).title} ${isShown(name, one.metrics[name]) ? html`<b>${valueText(metricOf(name).unit, one.metrics[name].value)}</b>` : hiddenText(name, one.metrics[name]) || NONE} <span class="note">n ${countText(one.metrics[name].n)}</span>`)}
     </li>`)}</ul>
   </div>`;

@@ -6,6 +6,7 @@ import { rangeOf, viewsBehind, whichBehind } from "../../core/figures/behind.js"
 import { apart, filterOf } from "../../core/place/filters.js";
 import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
+import { labelText } from "../../core/words/labels.js";
 import { Answered, useQuestion } from "../data/asking.js";
 import { MetricMeaning, Term } from "../glossary.js";
 import { Figure } from "../figure.js";
@@ -80,7 +81,7 @@ export function Suspects({ data, suspects, metric, within, word = CERTAIN }) {
 
 /** Its words narrow this screen. Its figure is drawn over time, its excess leads to the views that weigh most in it and its n to all its views, each without the views of suspects found before. The rest and what is usual lead to their views too. Of a ratio these are the same numbers there; of a value Explore draws the metric itself. @param {{one: any, data: any, metric: string, within: Place, isCertain: boolean}} props - What chance may explain is not coloured as bad. */
 function Row({ one, data, metric, within, isCertain }) {
-  const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${part.label}`).join(" · ");
+  const words = one.conditions.map((/** @type {any} */ part) => `${titleOf(part.dimension)} ${labelText(part.label)}`).join(" · ");
   const cohort = one.conditions.map((/** @type {any} */ part) => filterOf(part.dimension, [part.value]));
   const { range, from, to } = within;
   const alone = { range, from, to, filters: [...within.filters, ...apart(one.filter)] };

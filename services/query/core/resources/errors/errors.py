@@ -16,7 +16,7 @@ from services.query.core.metrics import METRICS
 from services.query.core.parts import VIEWER
 from services.query.core.problems import wrong
 from services.query.core.question import AskedWithin, Compare, Question, compared_with, moment_of, selected, zone_of
-from services.query.core.resources.errors.seen import SEEN, parameters_of, seen_before
+from services.query.core.resources.errors.seen import CODE, SEEN, parameters_of, seen_before
 from services.query.core.sql import statements
 from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
@@ -190,7 +190,7 @@ def asked_of(asked: ErrorsQuestion, seen: Sequence[Row]) -> list[Statement]:
     totals = f"""
         SELECT count(*) FILTER ({counted}), count(error_code) FILTER ({counted}), count(DISTINCT error_code) FILTER ({counted}),
                count(*) FILTER ({earlier}), count(*) FILTER ({later})
-        FROM (SELECT error_code, {COUNTED_MS} AS at_ms FROM views WHERE {condition}) AS chosen
+        FROM (SELECT {CODE} AS error_code, {COUNTED_MS} AS at_ms FROM views WHERE {condition}) AS chosen
     """  # noqa: S608
     codes = f"""{found}
         SELECT code, views, viewers, failed, first_ms, last_ms, earlier, later, seen_ms, place
@@ -236,7 +236,9 @@ def _listed(asked: ErrorsQuestion, condition: str, seen: Sequence[Row]) -> tuple
     # All that any order needs: what one does not use is not computed.
     return (
         f"""
-        WITH chosen AS (SELECT *, {COUNTED_MS} AS at_ms, {VIEWER} AS viewer FROM views WHERE {condition}),
+        WITH chosen AS (
+            SELECT * REPLACE ({CODE} AS error_code), {COUNTED_MS} AS at_ms, {VIEWER} AS viewer FROM views WHERE {condition}
+        ),
         found AS (SELECT * FROM chosen WHERE error_code IS NOT NULL),
         totals AS (SELECT count(*) FILTER ({earlier}) AS earlier_n, count(*) FILTER ({later}) AS later_n FROM chosen),
         counts AS (

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from services.query.core.calendar import DAY_MS, Range
+from services.query.core.dimensions import DIMENSIONS
 from services.query.core.limits import FIRST_MS
 from services.query.core.metrics import METRICS
 from services.query.core.question import Question
@@ -16,6 +17,8 @@ from shared.measures import COUNTED_MS
 LOOK_BACK_DAYS: Final = 30
 #: Codes of those days that are known, those with the most views: more no question takes along.
 CODES_MAX: Final = 100_000
+#: A code as the dimension has it: what a filter by it finds is what is listed.
+CODE: Final = DIMENSIONS["error_code"].sql
 #: The same as a table of a statement, of two parameters.
 SEEN: Final = "SELECT unnest(CAST(? AS varchar[])) AS code, unnest(CAST(? AS bigint[])) AS seen_ms"
 
@@ -38,8 +41,8 @@ def asked_of(question: Question) -> Statement:
     """When each code was seen first, of a question that `seen_before` makes."""
     condition, parameters = statements.conditions_of(question)
     sql = f"""
-        SELECT error_code, min({COUNTED_MS}) FROM views WHERE {condition} AND error_code IS NOT NULL
-        GROUP BY error_code ORDER BY count(*) DESC, error_code LIMIT {CODES_MAX}
+        SELECT {CODE} AS code, min({COUNTED_MS}) FROM views WHERE {condition} AND error_code IS NOT NULL
+        GROUP BY code ORDER BY count(*) DESC, code LIMIT {CODES_MAX}
     """  # noqa: S608 - names and numbers of ours alone
     return Statement(sql, tuple(parameters), ("code", "first_ms"))
 
