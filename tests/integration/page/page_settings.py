@@ -26,6 +26,20 @@ _SCOPES: Final = {
 }
 
 
+def manages_no_keys(page: Page) -> None:
+    """From now on the page is told that collectors take the customer's id as a key."""
+    problem = {
+        "type": "urn:playhead:problem:customers",
+        "status": 503,
+        "title": "Write keys are not managed here",
+        "detail": "Players use the customer's id as their key.",
+    }
+    page.route(
+        "**/v1/keys?*",
+        lambda route: route.fulfill(status=503, json=problem, content_type="application/problem+json"),
+    )
+
+
 def stored(dsn: str, customer_id: str) -> list[tuple[Any, ...]]:
     """Name, origins, limits of the keys that a collector would take now, by name."""
     with psycopg.connect(dsn) as connection:

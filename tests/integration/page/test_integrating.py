@@ -73,14 +73,7 @@ def test_a_key_is_made_copied_and_its_first_beacon_seen(owner: Page, looked: Loo
 
 
 def test_where_keys_are_not_managed_it_says_what_players_use(seen: Seen) -> None:
-    problem = {"type": "urn:playhead:problem:customers", "status": 503, "title": "Write keys are not managed here"}
-    detail = "Players use the customer's id as their key."
-    seen.page.route(
-        "**/v1/keys?*",
-        lambda route: route.fulfill(
-            status=503, json=problem | {"detail": detail}, content_type="application/problem+json"
-        ),
-    )
+    page_settings.manages_no_keys(seen.page)
     seen.open("integration?customer=acme")
     notice = seen.page.locator("#no-keys")
     expect(notice).to_contain_text("Write keys are not managed here. Players use the customer's id", timeout=SOON_MS)

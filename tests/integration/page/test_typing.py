@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.schemas.alerts.event import AlertEvent
+from tests.integration.page import page_settings
 from tests.integration.page.looking import COUNT_SKELETONS, ZONE, Seen
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS
@@ -57,8 +58,10 @@ def test_a_name_of_a_view_is_typed_while_the_view_is_asked_for_again(seen: Seen)
     ],
 )
 def test_what_is_typed_stays_when_the_page_is_drawn_again(seen: Seen, address: str, field: str, text: str) -> None:
-    seen.open(address)
     page = seen.page
+    # Lines for a player, and their collector, are shown where there is a key for them.
+    page_settings.manages_no_keys(page)
+    seen.open(address)
     typed = page.locator(field)
     expect(typed).to_be_visible(timeout=SOON_MS)
     page.evaluate("document.fonts.ready")

@@ -25,15 +25,18 @@ export function useOutside(isOpen, box, close) {
 /** @param {{id: string, title: string, hint?: string, draw: (isOpen: boolean, close: () => void) => any}} props - `hint`: a tooltip of the title. */
 export function Menu({ id, title, hint, draw }) {
   const isOpen = useSignal(false);
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const box = useRef(/** @type {HTMLDetailsElement | null} */ (null));
   const close = () => {
     isOpen.value = false;
   };
   useOutside(isOpen.value, box, close);
   const escape = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "Escape" || !isOpen.value) return;
+    const menu = box.current;
+    // The browser opens it before it says so.
+    if (event.key !== "Escape" || !menu?.open) return;
+    menu.open = false;
     close();
-    box.current?.querySelector("summary")?.focus();
+    menu.querySelector("summary")?.focus();
   };
   return html`<details class="account" id=${id} ref=${box} open=${isOpen.value} onKeyDown=${escape} onToggle=${(/** @type {any} */ event) => { isOpen.value = event.currentTarget.open; }}>
     <summary title=${hint}><span class="who">${title}</span></summary>
