@@ -31,10 +31,10 @@ from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits import routes as limiting
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
-from services.dashboard.live import past_routes
 from services.dashboard.live import routes as live
 from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.past_routes import Past, PastRoutes
+from services.dashboard.live.landed import past_routes
+from services.dashboard.live.landed.past_routes import Past, PastRoutes
 from services.dashboard.live.routes import LiveRoutes
 from services.dashboard.page.files import POLICY
 from services.dashboard.page.routes import STATIC, Pages

@@ -26,9 +26,9 @@ from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
 from services.dashboard.live.history import LiveHistory
-from services.dashboard.live.landed_slices import LandedSlices
-from services.dashboard.live.landed_sums import PostgresLanded
-from services.dashboard.live.past_routes import PostgresPast
+from services.dashboard.live.landed.past_routes import PostgresPast
+from services.dashboard.live.landed.slices import LandedSlices
+from services.dashboard.live.landed.sums import PostgresLanded
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews

@@ -9,7 +9,7 @@ import msgspec
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live.figured import Figured, SlicesOf, figured_by_minute
 from services.dashboard.live.history import ALL, CARRY_MS, COUNTS, SLICES_MS, Has, LiveHistory
-from services.dashboard.live.landed_slices import KeptSlices, LandedSlices
+from services.dashboard.live.landed.slices import LandedSlices
 from services.dashboard.live.picture import VIEWERS, LivePicture, Order, Partitions, State, ranked, totals
 from services.dashboard.live.slices import (
     CUSTOMERS_MAX,
@@ -39,8 +39,8 @@ class LiveBoard:
     Every listener gets the newest picture, never a queue of them: a slow page misses pictures and costs no memory.
     """
 
-    def __init__(self, history: LiveHistory, *, now_ms: Callable[[], int], landed: LandedSlices | None = None) -> None:
-        """`landed` has the slices of more customers than are summed here; None: these have none."""
+    def __init__(self, history: LiveHistory, *, now_ms: Callable[[], int], landed: LandedSlices) -> None:
+        """`landed` has the slices of more customers than are summed here."""
         self._history = history
         self._landed = landed
         self._now_ms = now_ms
@@ -77,7 +77,7 @@ class LiveBoard:
         self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "", order: Order = VIEWERS
     ) -> bytes:
         """The newest picture of a customer of this scope, or of `*`: all, in `order`; of one slice, if it is named. JSON."""
-        look = (scope, customer_id, slice_name, order, self._landed_version)
+        look = (scope, customer_id, slice_name, order, self._landed.version)
         known = self._pictures.get(look)
         if known is None:
             known = msgspec.json.encode(self._draw_one(scope, customer_id, slice_name, order))
@@ -87,12 +87,12 @@ class LiveBoard:
 
     def look_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
         """Asks for newer slices where these are due. A picture does that too, but none is drawn while nothing is counted."""
-        if self._landed is not None and self._is_too_much(scope, customer_id):
+        if self._is_too_much(scope, customer_id):
             self._landed.newest(scope, slice_name)
 
     async def wait_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
         """Waits a little for slices that have never been known; a stream sends its picture without them."""
-        if self._landed is not None and self._is_too_much(scope, customer_id):
+        if self._is_too_much(scope, customer_id):
             await self._landed.wait(scope, slice_name, WAIT_SECONDS_MAX)
 
     def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str, order: Order) -> LivePicture:
@@ -106,7 +106,7 @@ class LiveBoard:
         customers_total = len(customers) - 1 + whole["customers_omitted"]
         state = self._state()
         if self._is_too_much(scope, customer_id):
-            found = KeptSlices("none") if self._landed is None else self._landed.newest(scope, slice_name)
+            found = self._landed.newest(scope, slice_name)
             slices = SlicesOf(found.state, found.as_of_ms, found.slices)
             if slice_name:
                 figures = figured_by_minute(found)
@@ -167,10 +167,6 @@ class LiveBoard:
         return slices_of(sums, within)
 
     @property
-    def _landed_version(self) -> int:
-        return 0 if self._landed is None else self._landed.version
-
-    @property
     def age_seconds(self) -> float:
         """How old the newest bucket shown is; 0 before the first."""
         shown_ms = self._history.shown_ms
@@ -180,7 +176,7 @@ class LiveBoard:
         """Publishes what may be shown, until cancelled."""
         while True:
             self._history.settle(self._now_ms())
-            if (self._history.version, self._landed_version) != self._drawn_versions:
+            if (self._history.version, self._landed.version) != self._drawn_versions:
                 self._draw()
             await asyncio.sleep(SETTLE_SECONDS)
 
@@ -197,8 +193,7 @@ class LiveBoard:
     def close(self) -> None:
         """Lets every listener go."""
         self.is_closed = True
-        if self._landed is not None:
-            self._landed.close()
+        self._landed.close()
         self._wake()
 
     def _set_reachable(self, is_reachable: bool) -> None:
@@ -207,7 +202,7 @@ class LiveBoard:
             self._draw()
 
     def _draw(self) -> None:
-        self._drawn_versions = self._history.version, self._landed_version
+        self._drawn_versions = self._history.version, self._landed.version
         self._drawn_ms = self._now_ms()
         self._version += 1
         self._pictures.clear()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.dashboard.live.history import COUNTS
-from services.dashboard.live.landed_slices import KeptSlices
+from services.dashboard.live.landed.slices import KeptSlices
 from services.dashboard.live.picture import Figures, SlicesState, totals
 from shared.schemas.live_minute import MINUTE_MS
 

@@ -14,8 +14,8 @@ import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
-from services.dashboard.live.landed_slices import AFTER_MS, LandedSlices
-from services.dashboard.live.landed_sums import BACK_MINUTES, LandedSlice, LandedSums, PostgresLanded
+from services.dashboard.live.landed.slices import AFTER_MS, LandedSlices
+from services.dashboard.live.landed.sums import BACK_MINUTES, LandedSlice, LandedSums, PostgresLanded
 from services.dashboard.live.slices import FIELDS, GAUGES
 from services.finalizer.serving.database import Serving
 from services.rim.database import pool

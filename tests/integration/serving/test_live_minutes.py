@@ -16,8 +16,8 @@ from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
 from services.accounts.core.customer_scope import EVERYTHING
-from services.dashboard.live.past import AskedPast, assembled, checked
-from services.dashboard.live.past_routes import PostgresPast
+from services.dashboard.live.landed.past import AskedPast, assembled, checked
+from services.dashboard.live.landed.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
 from services.rim.database import pool
 from services.rim.process.crash_points import CrashPoints

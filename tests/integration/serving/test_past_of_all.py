@@ -17,9 +17,9 @@ import pytest
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
-from services.dashboard.live import past_of_all
-from services.dashboard.live.past import AskedPast, PastPicture, Wrong, assembled, checked
-from services.dashboard.live.past_routes import PostgresPast
+from services.dashboard.live.landed import past_of_all
+from services.dashboard.live.landed.past import AskedPast, PastPicture, Wrong, assembled, checked
+from services.dashboard.live.landed.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
 from services.rim.database import pool
 from services.rim.process.crash_points import CrashPoints

@@ -15,9 +15,9 @@ from services.dashboard.arrivals.reading import Newest
 from services.dashboard.limits.queries import CustomerLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
-from services.dashboard.live.landed_slices import LandedSlices
-from services.dashboard.live.landed_sums import LandedSlice, LandedSums
-from services.dashboard.live.past import AskedPast, Row
+from services.dashboard.live.landed.past import AskedPast, Row
+from services.dashboard.live.landed.slices import LandedSlices
+from services.dashboard.live.landed.sums import LandedSlice, LandedSums
 from services.dashboard.live.slices import Sums
 from tests.unit.dashboard.door import OWNER, cookies, door
 
@@ -116,6 +116,12 @@ class FakeLimits:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+
+def quiet_board() -> LiveBoard:
+    """One to which nothing comes."""
+    history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
+    return LiveBoard(history, now_ms=lambda: NOW_MS, landed=LandedSlices(FakeLanded(), now_ms=lambda: NOW_MS))
 
 
 class Desk:

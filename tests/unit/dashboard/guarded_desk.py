@@ -15,11 +15,9 @@ from services.alerts.trying.running import Trying
 from services.dashboard.app import Door, make_app
 from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.forwarding import Forwarding
-from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.history import LiveHistory
 from services.dashboard.replay import Replay
 from services.rim.database.pool import Postgres
-from tests.unit.dashboard.desk import NOW_MS, FakeArrivals, FakeLimits, FakePast, FakeViews
+from tests.unit.dashboard.desk import NOW_MS, FakeArrivals, FakeLimits, FakePast, FakeViews, quiet_board
 from tests.unit.dashboard.door import (
     Known,
     NotedLooks,
@@ -38,7 +36,7 @@ class Desk:
         self.views, self.limits = FakeViews(), FakeLimits()
         self.past, self.came = FakePast(), FakeArrivals()
         self.door: Door = door()
-        self.board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
+        self.board = quiet_board()
         self.app = make_app(
             self.board,
             self.views,

@@ -6,11 +6,18 @@ from aiohttp import web
 from services.dashboard.app import make_app, make_runner
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.routes import ArrivalRoutes
-from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.history import LiveHistory
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import CSRF_HEADER
-from tests.unit.dashboard.desk import NOW_MS, STREAMS_MAX, Desk, FakeArrivals, FakeLimits, FakePast, FakeViews
+from tests.unit.dashboard.desk import (
+    NOW_MS,
+    STREAMS_MAX,
+    Desk,
+    FakeArrivals,
+    FakeLimits,
+    FakePast,
+    FakeViews,
+    quiet_board,
+)
 from tests.unit.dashboard.door import OWNER, cookie_header, door
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, paths_of, status_of
 
@@ -28,7 +35,7 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
     came = FakeArrivals()
     came.beacons = [Read(1, b"a:v", b"{}", {}), Read(2, b"a:\xff/../x", b"\xff", {"customer": "\ufffd"})]
     app = make_app(
-        LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS),
+        quiet_board(),
         views,
         door(),
         streams_max=STREAMS_MAX,

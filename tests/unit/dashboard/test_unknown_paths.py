@@ -9,10 +9,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from services.dashboard.app import make_app
 from services.dashboard.forwarding import Forwarding
-from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.history import LiveHistory
 from shared.http.problems import PROBLEM_JSON, TYPES
-from tests.unit.dashboard.desk import NOW_MS, STREAMS_MAX
+from tests.unit.dashboard.desk import NOW_MS, STREAMS_MAX, quiet_board
 from tests.unit.dashboard.door import METRICS_TOKEN, door
 from tests.unit.query.test_app import desk as query_desk
 from tests.unit.query.test_app import headers_of
@@ -26,7 +24,7 @@ async def client_of(service: str) -> AsyncIterator[Any]:
             yield at.client
             return
         forwarding = Forwarding(str(at.client.make_url("/")) if service == "dashboard" else "", wait_seconds_max=20)
-        board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
+        board = quiet_board()
         app = make_app(board, None, door(), streams_max=STREAMS_MAX, now_ms=lambda: NOW_MS, forwarding=forwarding)
         await forwarding.open()
         try:

@@ -64,7 +64,7 @@ const ADVICE = {
   undecodable: "The body is not what its path or content type says: look at the client's version and the address.",
   invalid: "A field is missing, of another kind or unknown: the detail names it.",
   too_large: "One beacon is too large: send less at a time.",
-  unknown_customer: "The write key is none that is known: compare the one in the player with the customer's keys.",
+  unknown_customer: "No customer has this write key: compare the one in the player with the customer's keys.",
   revoked_key: "The write key was revoked or has ended: use a present one.",
   forbidden_origin: "The page's origin is not among those of the key: add it in Settings.",
   unnumbered: "CMCD without sn: switch it on, since repetitions look like new records without it.",
@@ -73,7 +73,7 @@ const ADVICE = {
   sampled: "The client sends some of its views alone. Switch sampling off: views are counted, not estimated.",
   fold_failed: `This input could not be counted, by an error here. ${TELL}`,
   fire_failed: `What was due for this view later could not be done, by an error here. ${TELL}`,
-  quarantined: `Too much input of this view failed, so the rest is set aside. ${TELL}`,
+  quarantined: `Too much input of this view failed, so the rest is not counted. ${TELL}`,
   object_refused: `The store of files does not take what is kept for this input. ${TELL}`,
   table_full: `What this input adds has no room: too much of its kind is known already. ${TELL}`,
 };

@@ -47,7 +47,7 @@ const UNMANAGED = "Write keys are not managed here";
  * @param {{data: any, problem: {title: string} | null}} found - The answer of /v1/keys.
  * @param {{customer: string, chosen: string, made: string}} asked - `made`: a key that was just made.
  * @param {number} now_ms
- * @returns {{keys: any[], key: string, isMissing: boolean}} `isMissing`: it is known that there is none.
+ * @returns {{keys: any[], key: string, isMissing: boolean}} `isMissing`: the customer has no key.
  */
 export function keysFor({ data, problem }, { customer, chosen, made }, now_ms) {
   const keys = (data?.keys ?? []).filter((/** @type {any} */ one) => one.revoked_ms === null && (one.expires_ms ?? Infinity) > now_ms);

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import aiohttp
 from prometheus_client import REGISTRY
 
-from services.dashboard.live.past import Row
+from services.dashboard.live.landed.past import Row
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
 from tests.unit.dashboard.desk import NOW_MS, SECONDS_MAX, STREAMS_MAX, Desk, next_picture

@@ -31,7 +31,7 @@ export function Paste({ customer }) {
   const make = async () => {
     made.value = (await change("POST", "/v1/keys", { customer, name: "Made on Integration" })).key;
   };
-  // Whose customer is refused is told so above.
+  // The screen says above that the customer is refused.
   if (found.problem?.way === "customer") return null;
   return html`<section aria-labelledby="paste-title">
     <div class="section-head"><h2 id="paste-title">Lines for your player</h2></div>

@@ -7,8 +7,8 @@ from psycopg import AsyncCursor, sql
 from psycopg.rows import tuple_row
 
 from services.accounts.core.customer_scope import CustomerScope
-from services.dashboard.live.adding_values import added_by_value, has_more_values
-from services.dashboard.live.past import AskedPast, Row, Wrong, minutes_of, orders_of, turned
+from services.dashboard.live.landed.adding_values import added_by_value, has_more_values
+from services.dashboard.live.landed.past import AskedPast, Row, Wrong, minutes_of, orders_of, turned
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import GATHERED, STEPS, VIEWERS_MAX, WHOLE
 

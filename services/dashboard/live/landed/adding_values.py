@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg import AsyncCursor, sql
 
-from services.dashboard.live.past import APART, AskedPast, fields_of, orders_of, others_of, weight_of
+from services.dashboard.live.landed.past import APART, AskedPast, fields_of, orders_of, others_of, weight_of
 from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUES_MAX
 from shared.schemas.live_minute import GATHERED, GATHERED_DIMENSIONS, STEPS, VIEWERS_MAX
 

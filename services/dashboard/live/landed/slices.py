@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from services.accounts.core.customer_scope import CustomerScope
-from services.dashboard.live.landed_sums import Landed, LandedSlice, LandedSums
+from services.dashboard.live.landed.sums import Landed, LandedSlice, LandedSums
 from services.dashboard.live.picture import SlicesState
 from services.dashboard.live.slices import Sums, first_of, slices_of
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.dashboard.live.past import (
+from services.dashboard.live.landed.past import (
     POINTS_MAX,
     AskedPast,
     PastPicture,

@@ -12,9 +12,18 @@ from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.access import METRICS_OF_ONE_OR_ALL, Routing
 from services.accounts.http.guard import principal_of
 from services.dashboard.live.history import ALL
-from services.dashboard.live.in_time import ask_in_time
-from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of, orders_of
-from services.dashboard.live.past_of_all import read_all
+from services.dashboard.live.landed.in_time import ask_in_time
+from services.dashboard.live.landed.past import (
+    AskedPast,
+    PastPicture,
+    Row,
+    Wrong,
+    assembled,
+    checked,
+    minutes_of,
+    orders_of,
+)
+from services.dashboard.live.landed.past_of_all import read_all
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response

@@ -8,7 +8,7 @@ import pytest
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.live import routes
-from services.dashboard.live.landed_slices import (
+from services.dashboard.live.landed.slices import (
     AFTER_MS,
     AGAIN_MS,
     FAILED_MS,
@@ -18,7 +18,7 @@ from services.dashboard.live.landed_slices import (
     KeptSlices,
     LandedSlices,
 )
-from services.dashboard.live.landed_sums import LandedSlice
+from services.dashboard.live.landed.sums import LandedSlice
 from services.dashboard.live.slices import CUSTOMERS_MAX, FIELDS
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS, OTHER

@@ -9,8 +9,8 @@ from psycopg import AsyncCursor
 from psycopg.rows import tuple_row
 
 from services.accounts.core.customer_scope import CustomerScope
-from services.dashboard.live.in_time import ask_in_time
-from services.dashboard.live.past import orders_of, others_of, turned
+from services.dashboard.live.landed.in_time import ask_in_time
+from services.dashboard.live.landed.past import orders_of, others_of, turned
 from services.dashboard.live.slices import FIELDS, GAUGES, Sums, first_of, is_unknown
 from services.rim.database.pool import Postgres
 from shared.schemas.live import DIMENSIONS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN
