@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { joined, spanOf, stretchOf, TILES, withSteps } from "../../../../services/dashboard/static/core/live/live.js";
-import { isUnknown, slicesNote } from "../../../../services/dashboard/static/core/live/slices.js";
+import { joined, spanOf, stretchOf, TILES, withSteps } from "../../../../../services/dashboard/static/core/live/live.js";
+import { isUnknown, slicesNote } from "../../../../../services/dashboard/static/core/live/slices.js";
 
 const AS_OF_MS = Date.UTC(2026, 10, 24, 11, 34);
 const picture = { slice: "", slices: { cdn: [] }, slices_state: "by_minute", slices_as_of_ms: AS_OF_MS };

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barsOf, outcomeText, readText, requestText, totalText, TRACKS, whatText } from "../../../../services/dashboard/static/core/requests.js";
-import { durationText, sizeText } from "../../../../services/dashboard/static/core/words/format.js";
+import { barsOf, outcomeText, readText, requestText, totalText, TRACKS, whatText } from "../../../../../services/dashboard/static/core/requests.js";
+import { durationText, sizeText } from "../../../../../services/dashboard/static/core/words/format.js";
 
 const whole = { at_ms: 3_000, outcome: "completed", ttfb_ms: 40, time_ms: 190, size_bytes: 100_000, throughput_bps: 4_210_526, kind: "video", file: "1.ts", host: "cdn.example" };
 

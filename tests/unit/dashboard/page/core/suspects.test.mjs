@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changed, placeOf } from "../../../../services/dashboard/static/core/place/place.js";
-import { comparedRange, DAY_MS, HOUR_MS } from "../../../../services/dashboard/static/core/place/ranges.js";
-import { baselineOf, evidenceText, excessText, questionOf, ranked, foundText, sentText, typedText } from "../../../../services/dashboard/static/core/suspects.js";
+import { changed, placeOf } from "../../../../../services/dashboard/static/core/place/place.js";
+import { comparedRange, DAY_MS, HOUR_MS } from "../../../../../services/dashboard/static/core/place/ranges.js";
+import { baselineOf, evidenceText, excessText, questionOf, ranked, foundText, sentText, typedText } from "../../../../../services/dashboard/static/core/suspects.js";
 
 const NOW_MS = Date.UTC(2026, 0, 10, 12, 34, 56);
 const explore = (search) => placeOf("/explore", search, "UTC");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, levelsOf, markText, mayBeMore, playheadText, restName, statesOf, timelineText, unkeptFrom, withRead } from "../../../../services/dashboard/static/core/timeline.js";
+import { adsOf, endText, errorsOf, errorsSaid, EVENTS_MAX, factsOf, levelsOf, markText, mayBeMore, playheadText, restName, statesOf, timelineText, unkeptFrom, withRead } from "../../../../../services/dashboard/static/core/timeline.js";
 
 test("the only error of a timeline has the code and text of its row, of several each says that it has none", () => {
   const at = (at_ms, event) => ({ at_ms, event });

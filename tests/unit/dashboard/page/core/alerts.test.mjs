@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { termOf } from "../../../../services/dashboard/static/core/words/glossary_lookup.js";
-import { filtersOf, filterText } from "../../../../services/dashboard/static/core/place/filters.js";
-import { METRICS, baseText, dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../services/dashboard/static/core/alerting/alerts.js";
-import { viewsAt } from "../../../../services/dashboard/static/core/alerting/views.js";
-import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, nowOf, usualBaseText } from "../../../../services/dashboard/static/core/alerting/course.js";
+import { termOf } from "../../../../../services/dashboard/static/core/words/glossary_lookup.js";
+import { filtersOf, filterText } from "../../../../../services/dashboard/static/core/place/filters.js";
+import { METRICS, baseText, dimensionsOf, figureOf, figureText, hitsText, limitOf, openFirst, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText, viewMetricOf, whenText } from "../../../../../services/dashboard/static/core/alerting/alerts.js";
+import { viewsAt } from "../../../../../services/dashboard/static/core/alerting/views.js";
+import { aroundOf, baseOf, countedText, historyLines, historyOf, latestOf, newestOf, nowOf, usualBaseText } from "../../../../../services/dashboard/static/core/alerting/course.js";
 
 const form = (values) => {
   const found = new FormData();
