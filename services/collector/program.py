@@ -26,14 +26,15 @@ from services.collector.customers.upkeep import Upkeep
 from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports
 from services.collector.http.app import make_app, make_runner
-from services.collector.http.clients import Clients, Places
 from services.collector.http.connections import ConnectionLimits, room_for
 from services.collector.http.finishing import Drain
 from services.collector.http.listener import Listener
+from services.collector.http.places import Places
 from services.collector.http.reception import Reception
 from services.collector.http.recordings.routes import RecordingRoutes
 from services.collector.http.recordings.uploads import Uploads
 from services.collector.http.routes import Routes
+from services.collector.http.senders import Clients
 from services.collector.intake.sender.customers import CustomersWrong
 from services.collector.received.counting import Counts
 from services.collector.received.reporting import ReceivedReports

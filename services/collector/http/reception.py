@@ -20,8 +20,8 @@ from services.collector.admission.held import Share
 from services.collector.admission.retry_later import RetryLater
 from services.collector.customers.usage import Usage
 from services.collector.http.bodies import Bodies
-from services.collector.http.clients import Clients
 from services.collector.http.parsing import Input, Parse, Parsing, Source, customer_of
+from services.collector.http.senders import Clients
 from services.collector.intake.post import Outcome, Post, Rules
 from services.collector.intake.sender.client import NO_AGENT, Client
 from services.collector.intake.sender.signing import TOKEN_CHARS_MAX

@@ -9,7 +9,7 @@ from loadtest.headers import headers_of
 from loadtest.incident import NETWORKS, incident_of
 from loadtest.story import GAVE_UP_CODE, TAIL_MS, Story, story_of
 from loadtest.truth import row
-from services.collector.http.clients import AGENTS_PARSED_BY_ADDRESS_MAX, Agents
+from services.collector.http.user_agents import AGENTS_PARSED_BY_ADDRESS_MAX, Agents
 from services.collector.intake.sender.client import NO_AGENT
 
 SECONDS = 60

@@ -28,6 +28,7 @@ class Agent(msgspec.Struct, frozen=True):
     browser: str | None = None
     os: str | None = None
     device: str | None = None
+    #: A crawler, or a browser without a window: `http/user_agents.py` decides.
     is_bot: bool = False
 
 

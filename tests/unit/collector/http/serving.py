@@ -12,7 +12,6 @@ import aiohttp
 
 from services.collector.admission.bounds import BodyLimits, Limits
 from services.collector.http.app import make_app, make_runner
-from services.collector.http.clients import Clients
 from services.collector.http.connections import ConnectionLimits
 from services.collector.http.finishing import Drain
 from services.collector.http.listener import Listener
@@ -20,6 +19,7 @@ from services.collector.http.reception import Reception
 from services.collector.http.recordings.routes import RecordingRoutes
 from services.collector.http.recordings.uploads import UploadLimits, Uploads
 from services.collector.http.routes import Routes
+from services.collector.http.senders import Clients
 from services.collector.intake.post import Rules
 from services.collector.received.counting import Counts
 from services.collector.sink.sink import MemorySink

@@ -17,12 +17,12 @@ import pytest
 from services.collector.admission.held import InFlight, Slots
 from services.collector.admission.rates import AddressRates
 from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
-from services.collector.http.clients import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
+from services.collector.http.user_agents import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
 from services.collector.intake.sender.customers import Customer, Customers
 from tests.unit.collector.http.serving import BODIES, RULES, Served, until
-from tests.unit.collector.http.test_clients import CHROME
+from tests.unit.collector.http.test_user_agents import CHROME
 from tests.unit.collector.intake.bodies import RECV_TIME_MS, mux_body, mux_event, native_beacon
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n"

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.demo.viewers import places
 from loadtest.incident import NETWORKS
-from services.collector.http.clients import Places
+from services.collector.http.places import Places
 from services.collector.intake.sender.client import NOWHERE, Place
 
 
