@@ -8,8 +8,8 @@ import pytest
 from services.processor.engine.state.local import LocalMeta, LocalStore, MemoryStore, StoreCorrupt, StoreLocked
 from services.processor.engine.state.meta import Meta
 from services.processor.engine.state.rows import pack
-from services.processor.runtime.store.files import Memory
 from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.rocksdb_options import Memory
 from tests.contracts.local_store import LocalStoreContract
 
 MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)

@@ -12,8 +12,8 @@ from services.processor.applications.video_views.view.progress.progress import P
 from services.processor.applications.video_views.view.state import new_view
 from services.processor.engine.state.local import LocalMeta
 from services.processor.engine.state.rows import pack
-from services.processor.runtime.store.files import Memory
 from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.rocksdb_options import Memory
 
 MEMORY: Final = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
 DAY_MS: Final = 86_400_000

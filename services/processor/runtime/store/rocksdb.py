@@ -26,7 +26,8 @@ from services.processor.engine.state.local import (
     first_after,
 )
 from services.processor.engine.state.rows import deadline_of
-from services.processor.runtime.store.files import Memory, failed, failures, opened
+from services.processor.runtime.store.rocksdb_files import failed, failures, opened
+from services.processor.runtime.store.rocksdb_options import Memory
 from services.rim.process.crash_points import CrashPoints
 
 SLICE_BYTES_MAX: Final = 1_000_000

@@ -14,8 +14,9 @@ from services.processor.runtime.kafka.tables import TableReader
 from services.processor.runtime.kafka.topic_ids import TopicIds
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.deletions import Deletions
-from services.processor.runtime.store.files import Memory, delete_store, delete_unused_store
 from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.rocksdb_files import delete_store, delete_unused_store
+from services.processor.runtime.store.rocksdb_options import Memory
 from services.rim.process.elastic import MovingPermits
 from services.rim.telemetry.metrics import counter
 from shared.metrics import PROCESSOR_STORES_DISCARDED

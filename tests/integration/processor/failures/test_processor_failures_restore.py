@@ -20,8 +20,8 @@ from services.processor.runtime.partition.changelog import POSITION_EVERY_ROWS, 
 from services.processor.runtime.partition.takeover import take_over
 from services.processor.runtime.partition.transaction import Committer
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.store.files import Memory
 from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.rocksdb_options import Memory
 from services.processor.runtime.store.stores import Stores
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoint, CrashPoints

@@ -16,8 +16,8 @@ from services.processor.engine.state.local import LocalMeta, LocalStore
 from services.processor.engine.state.meta import META_KEY, Meta, decode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.kafka.reading import ends, to_the_end
-from services.processor.runtime.store.files import Memory
 from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.rocksdb_options import Memory
 from shared.settings import Settings
 
 _MIB: Final = 1024 * 1024

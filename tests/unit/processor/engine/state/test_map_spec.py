@@ -15,8 +15,8 @@ from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalMeta, LocalStore, MemoryStore, StoredRows
 from services.processor.engine.state.map_spec import MapSpec, owner_of
 from services.processor.engine.state.meta import Meta
-from services.processor.runtime.store.files import Memory
 from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.rocksdb_options import Memory
 
 NUMBERS = MapSpec[int](name="numbers", id=3, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(int).decode)
 #: Bytes near those that separate owner and entry.

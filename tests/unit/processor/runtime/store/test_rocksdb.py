@@ -8,8 +8,8 @@ import pytest
 from services.processor.engine.state.local import LocalMeta
 from services.processor.engine.state.meta import Meta
 from services.processor.engine.state.rows import pack
-from services.processor.runtime.store.files import Memory
 from services.processor.runtime.store.rocksdb import SLICE_BYTES_MAX, RocksStore
+from services.processor.runtime.store.rocksdb_options import Memory
 from services.rim.process.crash_points import CrashPoint, CrashPoints
 
 MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=64 << 20)

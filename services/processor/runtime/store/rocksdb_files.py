@@ -8,30 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdict, WriteBufferManager
+from rocksdict import Options, Rdict
 
 from services.processor.engine.state.local import StoreCorrupt, StoreFailed, StoreFull, StoreLocked
+from services.processor.runtime.store.rocksdb_options import Memory, options_of
 
-_BLOOM_BITS: Final = 10
 _OPEN_RETRY_SECONDS: Final = 0.1
 #: How RocksDB's own texts begin, or what they hold, by what they mean (rocksdict raises them as bare `Exception`).
 _FULL: Final = ("No space left on device", "File too large", "Disk quota exceeded")
 
 
-class Memory:
-    """What all stores of a slot share: block cache and write buffers, in bytes."""
-
-    def __init__(self, *, block_cache_bytes: int, write_buffer_bytes: int) -> None:
-        self.cache = Cache(block_cache_bytes)
-        # Never stall: only a store's own writes make it flush, so one that waits for the memory of an idle one waits for ever.
-        self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
-            write_buffer_bytes, False, self.cache
-        )
-
-
 def opened(path: Path, memory: Memory, seconds_max: float) -> Rdict:
     """Opens a store, waiting for a former handle of this process to be closed or collected. Raises `StoreFailed`."""
-    options = _options(memory)
+    options = options_of(memory)
     # Turns, not the clock: a process that was stopped meanwhile has waited for nothing.
     for _ in range(round(seconds_max / _OPEN_RETRY_SECONDS)):
         try:
@@ -45,24 +34,6 @@ def opened(path: Path, memory: Memory, seconds_max: float) -> Rdict:
 def _opened(path: Path, options: Options) -> Rdict:
     with failures(path):
         return Rdict(str(path), options)
-
-
-def _options(memory: Memory) -> Options:
-    table = BlockBasedOptions()
-    table.set_block_cache(memory.cache)
-    table.set_bloom_filter(_BLOOM_BITS, False)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_block_based_table_factory(table)
-    options.set_write_buffer_manager(memory.write_buffers)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_atomic_flush(True)
-    options.set_max_open_files(64)
-    options.set_keep_log_file_num(2)
-    options.set_max_log_file_size(1_000_000)
-    # A manifest has bounds of keys, deleted ones too, until the next one is begun.
-    options.set_max_manifest_file_size(65_536)
-    return options
 
 
 def delete_store(path: Path) -> None:
