@@ -40,7 +40,7 @@ from deploy.local.postgres import Postgres
 from deploy.local.process import DeadlinePassed, ProcessDied, wait_until
 from deploy.local.supervisor import Supervisor
 from deploy.topics import create_topics
-from services.dashboard.live.feed import consumer_config
+from services.dashboard.live.kafka_reader import consumer_config
 from shared import codec
 from shared.schemas.live import BUCKET_MS
 from shared.settings import Settings

@@ -24,8 +24,8 @@ from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.feed import LiveFeed
 from services.dashboard.live.history import LiveHistory
+from services.dashboard.live.kafka_reader import LiveFeed
 from services.dashboard.live.landed.past_routes import PostgresPast
 from services.dashboard.live.landed.slices import LandedSlices
 from services.dashboard.live.landed.sums import PostgresLanded

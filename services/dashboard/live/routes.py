@@ -1,34 +1,18 @@
 """`/v1/live`: the newest figures, once or whenever they change."""
 
-import asyncio
-import zlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
 
-from services.accounts.core.customer_scope import CustomerScope
-from services.accounts.core.roles import Permission
 from services.accounts.http.access import METRICS, Routing
 from services.accounts.http.guard import Guard, principal_of, unknown_customer
 from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.history import ALL
 from services.dashboard.live.picture import AskedLive, LivePicture
-from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.dashboard.live.streams import LiveStreams, may_see
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
-from services.rim.telemetry import metrics
 from shared.http.problems import Problem
-from shared.metrics import DASHBOARD_STREAMS
-
-#: How often a stream without a new picture sends an event, so that a page can distinguish a quiet server from a stopped one.
-ALIVE_SECONDS: Final = 3.0
-#: A page that does not take what it is sent for this long is disconnected.
-WRITE_SECONDS_MAX: Final = 10.0
-#: Between two questions whether a session still counts, while Postgres does not answer.
-UNCONFIRMED_SECONDS: Final = 1.0
-#: How long a page waits before it connects again.
-RECONNECT_MS: Final = 2_000
 
 _STATUSES: Final = (400, *GUARDED)
 #: As the API's document describes them.
@@ -51,11 +35,7 @@ class LiveRoutes:
 
     def __init__(self, board: LiveBoard, guard: Guard, *, streams_max: int) -> None:
         self._board = board
-        self._guard = guard
-        self._streams_max = streams_max
-        #: The tasks that send them, the longest open first.
-        self._streams: dict[asyncio.Task[Any], None] = {}
-        self._streams_gauge = metrics.gauge(DASHBOARD_STREAMS)
+        self._streams = LiveStreams(board, guard, streams_max=streams_max)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
@@ -69,101 +49,24 @@ class LiveRoutes:
         except msgspec.ValidationError as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         scope = principal_of(request).scope
-        if not _may_see(asked, scope):
+        if not may_see(asked, scope):
             return unknown_customer()
         await self._board.wait_for_slices(scope, asked.customer, asked.slice)
         picture = self._board.picture(scope, asked.customer, asked.slice, asked.order)
         return web.Response(body=picture, content_type="application/json")
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
-        """The picture whenever it changes, as server-sent events, until either side goes away.
-
-        If the number of open streams is at its limit, the one that has been open longest ends. Its page listens again after a
-        moment, so no number of open streams keeps a page out.
-        """
+        """The picture whenever it changes, as server-sent events."""
         try:
             asked = _asked(request)
         except msgspec.ValidationError as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
-        if not _may_see(asked, principal_of(request).scope):
+        if not may_see(asked, principal_of(request).scope):
             return unknown_customer()
         if self._board.is_closed:
             return problem_response(Problem(503, "The server is stopping", "stopping"))
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._streams) >= self._streams_max:
-            oldest = next(iter(self._streams))
-            self._forget_stream(oldest)
-            oldest.cancel()
-        events = _Events(request)
-        self._streams[task] = None
-        self._streams_gauge.set(len(self._streams))
-        try:
-            await events.response.prepare(request)
-            await self._send_pictures(request, asked, events)
-        except (ConnectionResetError, TimeoutError):
-            # The page is closed, or does not read: no answer is possible.
-            if request.transport is not None:
-                request.transport.abort()
-        finally:
-            self._forget_stream(task)
-        return events.response
-
-    async def _send_pictures(self, request: web.Request, asked: AskedLive, events: "_Events") -> None:
-        await events.write(f"retry: {RECONNECT_MS}\n\n".encode())
-        version, scope = 0, None
-        while not self._board.is_closed:
-            newer = await self._board.newer_than(version, ALIVE_SECONDS)
-            if newer is None:
-                if scope is not None:
-                    self._board.look_for_slices(scope, asked.customer, asked.slice)
-                # An event without data would not reach the page.
-                await events.write(b"event: alive\ndata: 1\n\n")
-                continue
-            try:
-                scope = await self._scope_now(request)
-            except (PostgresAway, NotPublished, QueryRefused):
-                # Whether the session still counts is not known: nothing is shown, and nobody is thrown out.
-                await events.write(b"event: unconfirmed\ndata: 1\n\n")
-                await asyncio.sleep(UNCONFIRMED_SECONDS)
-                continue
-            if scope is None or not _may_see(asked, scope):
-                return
-            version = newer
-            await events.write(
-                b"data: " + self._board.picture(scope, asked.customer, asked.slice, asked.order) + b"\n\n"
-            )
-
-    async def _scope_now(self, request: web.Request) -> CustomerScope | None:
-        """What the stream's reader may see by now; None where the session has ended."""
-        principal = await self._guard.confirm(request)
-        return principal.scope if principal is not None and principal.may(Permission.READ_METRICS) else None
-
-    def _forget_stream(self, task: asyncio.Task[Any]) -> None:
-        self._streams.pop(task, None)
-        self._streams_gauge.set(len(self._streams))
-
-
-class _Events:
-    """Server-sent events, each sent at once, and compressed for clients that accept it."""
-
-    def __init__(self, request: web.Request) -> None:
-        headers = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Vary": "Accept-Encoding"}
-        is_packed = "gzip" in request.headers.get("Accept-Encoding", "")
-        self._packer = zlib.compressobj(wbits=31) if is_packed else None
-        self.response = web.StreamResponse(headers=headers | ({"Content-Encoding": "gzip"} if is_packed else {}))
-
-    async def write(self, data: bytes) -> None:
-        """Sends whole events. Raises `TimeoutError` where the page does not take them."""
-        if self._packer is not None:
-            data = self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
-        async with asyncio.timeout(WRITE_SECONDS_MAX):
-            await self.response.write(data)
+        return await self._streams.send(request, asked)
 
 
 def _asked(request: web.Request) -> AskedLive:
     return msgspec.convert(dict(request.query), AskedLive, strict=False)
-
-
-def _may_see(asked: AskedLive, scope: CustomerScope) -> bool:
-    return asked.customer == ALL or scope.has(asked.customer)

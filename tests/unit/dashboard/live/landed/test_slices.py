@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
-from services.dashboard.live import routes
+from services.dashboard.live import streams
 from services.dashboard.live.landed.slices import (
     AFTER_MS,
     AGAIN_MS,
@@ -242,7 +242,7 @@ async def test_the_picture_of_many_customers_comes_at_once_and_its_slices_when_t
 async def test_slices_come_to_an_open_page_also_while_nothing_new_is_counted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "ALIVE_SECONDS", 0.05)
     bucket = NOW_MS // BUCKET_MS
     desk.board.take_records([live(bucket, customer_id=f"c{number}") for number in range(CUSTOMERS_MAX + 1)])
     stream = await desk.client.get("/v1/live/stream")

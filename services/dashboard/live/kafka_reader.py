@@ -1,4 +1,4 @@
-"""Reads topic `live` on a thread of its own: all partitions, from some minutes back, committed records only.
+"""The live feed reads topic `live` from Kafka on a thread of its own: all partitions, some minutes back, committed records only.
 
 It belongs to no consumer group: every dashboard shows everything, and needs no stored position. The client reconnects by itself.
 The feed only finds out whether the broker answers, so that the page can show it.
