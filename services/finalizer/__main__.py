@@ -15,12 +15,12 @@ from services.finalizer import commands, folding
 from services.finalizer.driver import Driver, StoppedEarly, clock_ms, writing
 from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
+from services.finalizer.jobs.background_thread import BackgroundThread
 from services.finalizer.jobs.deletions import asking
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
 from services.finalizer.jobs.deletions.steps import Deletions
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.jobs.upkeep import Upkeep
 from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.settings import FinalizerSettings, is_local
@@ -138,7 +138,7 @@ def land(
         with writing(settings, stop) as driver:
             streams, maintained = _start(driver, once=once)
             deletions = _deletions(driver, streams)
-            upkeep = Upkeep(
+            background = BackgroundThread(
                 driver.spark,
                 driver.rebuilding,
                 maintained,
@@ -146,8 +146,8 @@ def land(
                 stop=driver.stop,
                 also=deletions.advance,
             )
-            upkeep.start()
-            health.watch([*(one.batches for one in streams), upkeep])
+            background.start()
+            health.watch([*(one.batches for one in streams), background])
             log.info("streams_started", trigger_seconds=settings.trigger_seconds, once=once)
             stalls = (
                 Stalls(settings.views_kafka, [VIEWS.name]),
@@ -155,7 +155,7 @@ def land(
             )
 
             def watch() -> None:
-                upkeep.watch()
+                background.watch()
                 for one in stalls:
                     one.look()
                 if until():
@@ -164,10 +164,10 @@ def land(
             try:
                 stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
             finally:
-                upkeep.join(settings.drain_seconds_max)
-            upkeep.watch()
+                background.join(settings.drain_seconds_max)
+            background.watch()
             if once:
-                driver.rebuilding.rebuild_dirty(driver.spark, upkeep.stream)
+                driver.rebuilding.rebuild_dirty(driver.spark, background.stream)
                 deletions.advance(although_stopping=True)
     except StoppedEarly:
         log.info("stopped_early")

@@ -4,12 +4,12 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from services.finalizer.jobs.upkeep import Upkeep
+from services.finalizer.jobs.background_thread import BackgroundThread
 from services.finalizer.streaming.batches import Batches
 from services.rim.admin.admin import Check
 
 #: What works in pieces that end: batches of streams, and what follows from them.
-Working = Batches | Upkeep
+Working = Batches | BackgroundThread
 
 #: A batch that runs longer than this hangs: the process should be restarted.
 BATCH_SECONDS_MAX: Final = 1800.0

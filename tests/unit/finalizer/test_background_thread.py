@@ -7,7 +7,7 @@ import pytest
 
 from deploy.local.process import wait_until
 from services.finalizer.health import Health
-from services.finalizer.jobs.upkeep import Upkeep
+from services.finalizer.jobs.background_thread import BackgroundThread
 
 SECONDS_MAX = 30.0
 
@@ -44,16 +44,18 @@ class Round:
         return False
 
 
-def upkeep(landing: Landing, stop: threading.Event, *rounds: Round, every_seconds: float = 0.01) -> Upkeep:
+def background(
+    landing: Landing, stop: threading.Event, *rounds: Round, every_seconds: float = 0.01
+) -> BackgroundThread:
     spark: Any = None
     of_views: Any = landing
     maintained: Any = rounds
-    return Upkeep(spark, of_views, maintained, every_seconds=every_seconds, stop=stop)
+    return BackgroundThread(spark, of_views, maintained, every_seconds=every_seconds, stop=stop)
 
 
 def test_all_pieces_are_counted_in_each_round_and_tables_are_maintained_between_rounds() -> None:
     landing, maintenance, stop = Landing(3), Round(), threading.Event()
-    running = upkeep(landing, stop, maintenance)
+    running = background(landing, stop, maintenance)
     running.start()
     wait_until(lambda: landing.counted == 3 and maintenance.asked > 1, SECONDS_MAX, "the first round is done")
     landing.pieces = 2
@@ -66,7 +68,7 @@ def test_all_pieces_are_counted_in_each_round_and_tables_are_maintained_between_
 
 def test_a_round_waits_for_its_time() -> None:
     landing, maintenance, stop = Landing(1), Round(), threading.Event()
-    running = upkeep(landing, stop, maintenance, every_seconds=3_600)
+    running = background(landing, stop, maintenance, every_seconds=3_600)
     running.start()
     wait_until(lambda: maintenance.asked > 3, SECONDS_MAX, "it has gone round several times")
     stop.set()
@@ -76,7 +78,7 @@ def test_a_round_waits_for_its_time() -> None:
 
 def test_what_it_died_of_is_raised_where_streams_are_watched_and_the_process_is_not_ready() -> None:
     landing, stop = Landing(2, RuntimeError("no space")), threading.Event()
-    running = upkeep(landing, stop)
+    running = background(landing, stop)
     health = Health()
     health.watch([running])
     assert health.ready().ok

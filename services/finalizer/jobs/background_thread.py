@@ -21,9 +21,10 @@ _POLL_SECONDS: Final = 0.2
 ALSO_SECONDS: Final = 2.0
 
 
-class Upkeep:
+class BackgroundThread:
     """The thread. `stream`, `busy_since` and `failure` are as those of `Batches`."""
 
+    #: Stored in Postgres with what it publishes; also its name in logs and in what health says.
     stream: Final = "upkeep"
 
     def __init__(
