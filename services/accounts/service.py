@@ -10,11 +10,11 @@ from typing import Any, Final
 import psycopg
 
 from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credential, Kind, new_credential
+from services.accounts.core.login_throttle import allowances
 from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
 from services.accounts.core.texts import checked_email, checked_name
-from services.accounts.core.throttle import allowances
 from services.accounts.core.totp import CodeWrong
 from services.accounts.password_hashes import Passwords
 from services.accounts.store import audit

@@ -15,7 +15,7 @@ from services.accounts.http.access import Routing
 from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
-from services.accounts.http.rates import Rates
+from services.accounts.http.request_rates import Rates
 from services.accounts.http.requests import BODY_BYTES_MAX
 from services.accounts.http.routes import SESSION, AccountRoutes
 from services.accounts.looks import Audit

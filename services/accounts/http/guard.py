@@ -19,7 +19,7 @@ from services.accounts.core.principal import Principal
 from services.accounts.http.access import ALL, Access, Routing
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
-from services.accounts.http.rates import Rates, TooManyRequests
+from services.accounts.http.request_rates import Rates, TooManyRequests
 from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import CSRF_HEADER

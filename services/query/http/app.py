@@ -11,7 +11,7 @@ from services.accounts.http.access import PUBLIC, Routing
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
-from services.accounts.http.rates import Rates
+from services.accounts.http.request_rates import Rates
 from services.accounts.http.requests import Place
 from services.accounts.looks import Audit
 from services.query.core.filters import Filter

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
-from services.accounts.core.throttle import Allowance
+from services.accounts.core.login_throttle import Allowance
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 

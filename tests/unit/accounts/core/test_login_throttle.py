@@ -1,6 +1,6 @@
 """How many logins may fail: a pair of address and account the fewest, and each part counts for all who share it."""
 
-from services.accounts.core.throttle import Allowance, allowances
+from services.accounts.core.login_throttle import Allowance, allowances
 
 
 def subjects(address: str | None, email: str) -> list[str]:
