@@ -21,7 +21,7 @@ import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { RecentIncidents } from "../parts/notable/incidents.js";
 import { metricOf, seen } from "../parts/data/known.js";
-import { Spark, Status, useLive } from "../parts/data/live.js";
+import { Spark, Status, useLive } from "../parts/data/live_picture.js";
 import { go, Link, place } from "../parts/place.js";
 import { classOfLive } from "../parts/notable/thresholds.js";
 import { AllSuspects } from "../parts/notable/suspects.js";

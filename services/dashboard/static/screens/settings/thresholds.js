@@ -2,7 +2,7 @@
 // Settings, thresholds: from which figure on the page shows a metric as good or bad, for all environments or for one.
 
 import { useSignal } from "@preact/signals";
-import { judgedGroups, LIVE } from "../../core/figures/judged.js";
+import { judgedGroups, LIVE } from "../../core/figures/threshold_groups.js";
 import { viewsMin } from "../../core/figures/figures.js";
 import { capital, metricOf, metrics } from "../../parts/data/known.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";

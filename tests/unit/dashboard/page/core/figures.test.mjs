@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hiddenNote, interval, isShown, levelOf, quantileMin, viewsMin } from "../../../../../services/dashboard/static/core/figures/figures.js";
-import { judgedGroups } from "../../../../../services/dashboard/static/core/figures/judged.js";
+import { judgedGroups } from "../../../../../services/dashboard/static/core/figures/threshold_groups.js";
 
 test("a percentile is shown where five views lie beyond it", () => {
   assert.deepEqual(["views", "startup_ms_p50", "startup_ms_p90", "startup_ms_p95", "startup_ms_p99"].map(viewsMin), [1, 1, 50, 100, 500]);
