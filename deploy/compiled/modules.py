@@ -55,7 +55,7 @@ MODULES: Final[Mapping[str, str]] = {
     f"{_VIEWS}.view.growth": "each beacon that may make its view larger",
     f"{_VIEWS}.view.finish": "when each changed view is due",
     f"{_VIEWS}.view.folded": "each step is folded in its order",
-    f"{_VIEWS}.view.progress.fold": "each step is folded",
+    f"{_VIEWS}.view.progress.fold_step": "each step is folded",
     f"{_VIEWS}.view.progress.passing": "the time that passes with each step",
     f"{_VIEWS}.view.progress.states": "the state after each step",
     f"{_VIEWS}.view.progress.timeline": "each event of a view",

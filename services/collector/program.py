@@ -41,7 +41,7 @@ from services.collector.received.reporting import ReceivedReports
 from services.collector.settings import CollectorSettings
 from services.collector.sink.kafka_sink import KafkaSink, producer_config
 from services.collector.sink.sink import Sink
-from services.collector.sink.spool import Spool
+from services.collector.sink.spool_files import Spool
 from services.collector.sink.spooled_sink import SpooledSink
 from services.rim.admin.admin import AdminServer
 from services.rim.database.postgres import certificate_files

@@ -9,7 +9,7 @@ import structlog
 
 from services.collector.sink.records import Record
 from services.collector.sink.sink import Sink, Unstored
-from services.collector.sink.spool import Oldest, Spool, size_of
+from services.collector.sink.spool_files import Oldest, Spool, size_of
 from services.rim.admin.admin import Check
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_SPOOL_AGE_SECONDS, COLLECTOR_SPOOL_BYTES, COLLECTOR_SPOOLED

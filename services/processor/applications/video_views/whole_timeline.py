@@ -25,7 +25,7 @@ from services.processor.applications.video_views.view.folded_state import Folded
 from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.by_number import ByNumber
 from services.processor.applications.video_views.view.order.by_time import ByTime
-from services.processor.applications.video_views.view.progress.fold import fold
+from services.processor.applications.video_views.view.progress.fold_step import fold
 from services.processor.applications.video_views.view.progress.progress import (
     ON_ERROR,
     ON_WARNING,

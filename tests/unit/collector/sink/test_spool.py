@@ -11,10 +11,10 @@ import pytest
 import structlog
 from prometheus_client import REGISTRY
 
-from services.collector.sink import spool as spool_module
+from services.collector.sink import spool_files
 from services.collector.sink.records import Record
 from services.collector.sink.sink import MemorySink, Unstored
-from services.collector.sink.spool import Spool, SpoolTaken
+from services.collector.sink.spool_files import Spool, SpoolTaken
 from services.collector.sink.spooled_sink import SpooledSink
 from tests.contracts.sink_contract import SinkContract, Stored, beacon_record, number_of
 
@@ -107,7 +107,7 @@ def test_a_disk_that_fails_is_reported_and_what_comes_later_is_whole(
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(spool_module.os, "fsync", fails)
+        patched.setattr(spool_files.os, "fsync", fails)
         with pytest.raises(OSError, match="no space"):
             spool.append([[beacon_record(1)]], now_ms=1)
     spool.append([[beacon_record(2)]], now_ms=1)

@@ -15,7 +15,7 @@ from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
 from services.processor.applications.video_views.view.folded_state import DUPLICATE, Folded, StepTaken
 from services.processor.applications.video_views.view.progress import started
-from services.processor.applications.video_views.view.progress.fold import fold
+from services.processor.applications.video_views.view.progress.fold_step import fold
 from services.processor.applications.video_views.view.progress.progress import (
     Progress,
     copied,

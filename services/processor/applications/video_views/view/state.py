@@ -11,7 +11,7 @@ from services.processor.applications.video_views.view.folded_state import Folded
 from services.processor.applications.video_views.view.order.by_number import ByNumber
 from services.processor.applications.video_views.view.order.by_time import ByTime
 from services.processor.applications.video_views.view.order.seen import Closed
-from services.processor.applications.video_views.view.progress.fold import fold
+from services.processor.applications.video_views.view.progress.fold_step import fold
 from services.processor.applications.video_views.view.progress.progress import Progress, copied, note_least
 from services.processor.applications.video_views.view.timing.delay import known_delay_ms
 from shared.sources import SOURCES, Ordering
