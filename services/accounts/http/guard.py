@@ -17,10 +17,10 @@ from aiohttp.typedefs import Handler
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.core.principal import Principal
 from services.accounts.http.access import ALL, Access, Routing
+from services.accounts.http.credential_queue import CredentialQueue, TooManyWaiting
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
 from services.accounts.http.request_rates import Rates, TooManyRequests
-from services.accounts.http.turns import TooManyWaiting, Turns
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import CSRF_HEADER
 from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response
@@ -102,7 +102,7 @@ class Guard:
         self._missing_page = missing_page
         self._address = address
         self._rates = rates or Rates(REQUESTS_PER_SECOND)
-        self._turns = Turns()
+        self._queue = CredentialQueue()
 
     @web.middleware
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -148,7 +148,7 @@ class Guard:
         return await self._principal(request, credential_of(request))
 
     async def _principal(self, request: web.Request, credential: Credential) -> Principal | None:
-        async with self._turns.turn(self._address(request)):
+        async with self._queue.turn(self._address(request)):
             return await self._identities.principal(credential)
 
     def _credential(self, request: web.Request) -> Credential | None:

@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from services.collector.admission.admission import Admission, Demand, party_of
+from services.collector.admission.fair_queue import FairQueue, TooManyWaiting, WaitingLimits
 from services.collector.admission.held import Share
 from services.collector.admission.retry_later import RetryLater
-from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.intake.body import beginning, small, unpacked_bytes_max
 from services.collector.intake.mux.names import key_in
 from services.collector.intake.post import Outcome, ParsedBody, Post, Rejected, Rules, TooManyInvalid
@@ -120,7 +120,7 @@ class Parsing:
         self._admission = admission
         self._profile = profile
         self._cpu_seconds = cpu_seconds
-        self._turns = Turns(WAITING, time.monotonic)
+        self._queue = FairQueue(WAITING, time.monotonic)
         self._tallies = Tallies()
 
     async def ready(self, given: Input, share: Share) -> Ready:
@@ -137,7 +137,7 @@ class Parsing:
             except TooManyInvalid:
                 pass
         try:
-            async with self._turns.turn(customer_of(post, given.source, rules), address):
+            async with self._queue.turn(customer_of(post, given.source, rules), address):
                 self._admission.check_waste(address)
                 self._admission.hold(share, len(post.body) + unpacked_bytes_max(post, rules))
                 return await self._parsed_aside(given, share)

@@ -19,10 +19,10 @@ from services.query.exporting import Exporting
 from services.query.http import exports, questions, resources, suspects, views
 from services.query.http.desk import Desk
 from services.query.http.exports import ExportRoutes
+from services.query.http.question_limits import QuestionLimit
 from services.query.http.questions import Questions
 from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
-from services.query.http.turns import Turns
 from services.query.http.views import Lookup, Single, ViewRoutes
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.compression import compressing
@@ -96,7 +96,7 @@ def make_app(
     )
     app.middlewares.append(guard.answer)
     desk = Desk(
-        Turns(caller_questions_max),
+        QuestionLimit(caller_questions_max),
         seconds_max=seconds_max,
         days_max=days_max,
         now_ms=now_ms,

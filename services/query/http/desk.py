@@ -13,7 +13,7 @@ from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
-from services.query.http.turns import TooManyQuestions, Turns
+from services.query.http.question_limits import QuestionLimit, TooManyQuestions
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
@@ -52,14 +52,14 @@ class Desk:
 
     def __init__(
         self,
-        turns: Turns,
+        limit: QuestionLimit,
         *,
         seconds_max: float,
         days_max: int,
         now_ms: Callable[[], int],
         proxies: Sequence[Network] = (),
     ) -> None:
-        self._turns = turns
+        self._limit = limit
         self._seconds_max = seconds_max
         self._proxies = tuple(proxies)
         self.days_max: Final = days_max
@@ -80,7 +80,7 @@ class Desk:
     async def turn(self, caller: Caller, shape: str) -> AsyncIterator[None]:
         """A turn of the caller's until the deadline, measured by its shape. Raises `TooManyQuestions` or `TimeoutError`."""
         began = time.perf_counter()
-        with self._turns.of(caller):
+        with self._limit.of(caller):
             async with asyncio.timeout(self._seconds_max):
                 yield
         metrics.histogram(QUERY_ANSWER_SECONDS).labels(shape).observe(time.perf_counter() - began)

@@ -29,9 +29,9 @@ from services.query.core.resources.view.one_view import (
 from services.query.core.resources.view.requests_of_view import AskedRequests, RequestList
 from services.query.core.resources.view.timeline_of_view import TimelineOfView
 from services.query.http.desk import Desk, sent
+from services.query.http.question_limits import OneAtATime
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
-from services.query.http.turns import OneTurn
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import OfBeacons, Place, Wanted
 from services.query.rim.threads import CpuTime
@@ -103,7 +103,7 @@ class ViewRoutes:
         self._lookup = lookup
         self._audit = audit
         #: Threads share one interpreter: several folds at a time would take the time of each other, and of all who ask.
-        self._folds = OneTurn(FOLD_WAIT_SECONDS)
+        self._folds = OneAtATime(FOLD_WAIT_SECONDS)
 
     def add_to(self, routing: Routing) -> None:
         """Adds them."""

@@ -13,11 +13,11 @@ from services.processor.runtime.kafka.positions import Positions, SeekFailed
 from services.processor.runtime.kafka.reader import Reader
 from services.processor.runtime.kafka.refusals import InputGone, WorkerFailed
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.slot.fold_scheduler import FoldScheduler
 from services.processor.runtime.slot.membership import Membership
 from services.processor.runtime.slot.partitions import Partitions
 from services.processor.runtime.slot.queries import SlotQueries
 from services.processor.runtime.slot.topic_checks import TopicChecks
-from services.processor.runtime.slot.turns import Turns
 from services.processor.runtime.slot.unowned import Unowned
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
@@ -73,7 +73,7 @@ class Worker:
             self._usage,
             member_id=lambda: self.membership.member_id,
         )
-        self._turns = Turns()
+        self._scheduler = FoldScheduler()
         self._looped_at = time.monotonic()
         self._gauged_at = 0.0
 
@@ -120,7 +120,7 @@ class Worker:
             self._unowned.is_ours.clear()
             self.membership.rejoin()
         self.membership.turn()
-        for number, until in self._turns.shares(self._partitions.numbers):
+        for number, until in self._scheduler.shares(self._partitions.numbers):
             ends = self._ends.of(self._topics, number)
             self._partitions[number].turn(ends, self._group_metadata, until)
         try:

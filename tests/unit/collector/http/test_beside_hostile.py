@@ -41,7 +41,7 @@ async def test_a_good_post_waits_for_no_heavy_body(monkeypatch: pytest.MonkeyPat
         made = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(4)]
         for _, writer in made:
             writer.write(post_of(hostile.body("cmcd", "a list of items", 2_000_100), packed=True))
-        await until(lambda: served.reception._parsing._turns.waiting == 3)
+        await until(lambda: served.reception._parsing._queue.waiting == 3)
         assert [await good(served) for _ in range(3)] == [200, 200, 200]
         # One body is parsed at a time, and none of them on the thread that answers.
         assert len(threads) == 1

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from services.collector.admission.fair_queue import FairQueue, TooManyWaiting, WaitingLimits
 from services.collector.admission.held import InFlight, Slots
 from services.collector.admission.rates import AddressRates
-from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.http.user_agents import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
@@ -244,23 +244,23 @@ def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
 
 
 class Work:
-    """Turns whose work lasts as long as is given, by a clock that stands still meanwhile."""
+    """A fair queue whose work lasts as long as is given, by a clock that stands still meanwhile."""
 
     def __init__(self, limits: WaitingLimits) -> None:
         self.seconds = 0.0
-        self.turns = Turns(limits, lambda: self.seconds)
+        self.queue = FairQueue(limits, lambda: self.seconds)
         self.order: list[str] = []
         self.go_on = asyncio.Event()
 
     async def ask(self, customer: str, address: str, seconds: float = 1.0) -> None:
-        async with self.turns.turn(customer, address):
+        async with self.queue.turn(customer, address):
             self.order.append(f"{customer}/{address}")
             await self.go_on.wait()
             self.seconds += seconds
 
     async def run(self, requests: list[tuple[str, str, float]]) -> list[str]:
         tasks = [asyncio.create_task(self.ask(*each)) for each in requests]
-        await until(lambda: self.turns.waiting == len(requests) - 1)
+        await until(lambda: self.queue.waiting == len(requests) - 1)
         self.go_on.set()
         await asyncio.gather(*tasks)
         return self.order
@@ -270,7 +270,7 @@ async def test_turns_go_round_the_addresses_of_a_customer() -> None:
     work = Work(WaitingLimits(by_address_max=3, by_customer_max=5, all_max=6))
     addresses = ["many", "many", "many", "one", "many", "other"]
     requests = [asyncio.create_task(work.ask("acme", address)) for address in addresses]
-    await until(lambda: work.turns.waiting == 5)
+    await until(lambda: work.queue.waiting == 5)
     with pytest.raises(TooManyWaiting):
         await work.ask("acme", "another")
     requests[1].cancel()
@@ -278,8 +278,8 @@ async def test_turns_go_round_the_addresses_of_a_customer() -> None:
     await asyncio.gather(*requests, return_exceptions=True)
     # The one that was broken off had its turn all the same.
     assert work.order == ["acme/many", "acme/one", "acme/other", "acme/many", "acme/many"]
-    async with work.turns.turn("acme", "many"):
-        assert work.turns.waiting == 0
+    async with work.queue.turn("acme", "many"):
+        assert work.queue.waiting == 0
 
 
 async def test_customers_have_equal_shares_of_the_time_for_bodies_of_any_cost() -> None:
@@ -293,7 +293,7 @@ async def test_customers_have_equal_shares_of_the_time_for_bodies_of_any_cost() 
 async def test_an_address_has_no_more_turns_for_naming_many_customers() -> None:
     work = Work(WaitingLimits(by_address_max=2, by_customer_max=9, all_max=20))
     requests = [asyncio.create_task(work.ask(f"customer-{number}", "bad")) for number in range(3)]
-    await until(lambda: work.turns.waiting == 2)
+    await until(lambda: work.queue.waiting == 2)
     with pytest.raises(TooManyWaiting):
         await work.ask("another", "bad")
     work.go_on.set()

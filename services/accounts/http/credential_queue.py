@@ -1,4 +1,4 @@
-"""Turns of look-ups of credentials: addresses take turns, so that the flood of one address delays no other.
+"""The queue of look-ups of credentials: addresses take turns, so that the flood of one address delays no other.
 
 A credential costs a question to Postgres before anything is known of who sends it, and anybody can invent one.
 """
@@ -27,7 +27,7 @@ class TooManyWaiting(PostgresAway):
     """The address has as many requests waiting as it may."""
 
 
-class Turns:
+class CredentialQueue:
     """Some at a time; then the addresses that wait in turn, of each the oldest request. Belongs to one event loop."""
 
     def __init__(self, *, wait_seconds_max: float = WAIT_SECONDS_MAX) -> None:

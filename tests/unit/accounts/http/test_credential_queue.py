@@ -10,9 +10,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from services.accounts.core.credentials import Credential, Kind
 from services.accounts.core.principal import Principal
 from services.accounts.http.access import ACCOUNT, Routing
+from services.accounts.http.credential_queue import AT_ONCE_MAX, WAITING_MAX, CredentialQueue, TooManyWaiting
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
-from services.accounts.http.turns import AT_ONCE_MAX, WAITING_MAX, TooManyWaiting, Turns
 from services.rim.database.pool import PostgresAway
 from tests.unit.dashboard.door import OWNER, Known, credential, door
 
@@ -89,19 +89,19 @@ async def test_a_flood_of_invented_credentials_keeps_another_address_waiting_for
         assert set(await asyncio.gather(*flood, *late)) == {401}
 
 
-async def held(turns: Turns, address: str, gate: asyncio.Event) -> str:
-    async with turns.turn(address):
+async def held(queue: CredentialQueue, address: str, gate: asyncio.Event) -> str:
+    async with queue.turn(address):
         await gate.wait()
     return address
 
 
 async def test_addresses_take_turns_and_a_network_of_ipv6_is_one() -> None:
-    turns, gates, order = Turns(), [asyncio.Event() for _ in range(AT_ONCE_MAX)], list[str]()
-    first = [asyncio.create_task(held(turns, "a", gate)) for gate in gates]
+    queue, gates, order = CredentialQueue(), [asyncio.Event() for _ in range(AT_ONCE_MAX)], list[str]()
+    first = [asyncio.create_task(held(queue, "a", gate)) for gate in gates]
     await asyncio.sleep(0)
 
     async def noted(address: str, name: str) -> None:
-        async with turns.turn(address):
+        async with queue.turn(address):
             order.append(name)
 
     names = [("2001:db8::1", "x1"), ("2001:db8::2", "x2"), ("2001:db8::3", "x3"), ("192.0.2.1", "y1")]
@@ -116,12 +116,12 @@ async def test_addresses_take_turns_and_a_network_of_ipv6_is_one() -> None:
 
 
 async def test_an_address_with_too_many_waiting_is_refused_and_others_are_not() -> None:
-    turns, gate = Turns(), asyncio.Event()
-    many = [asyncio.create_task(held(turns, "192.0.2.1", gate)) for _ in range(AT_ONCE_MAX + WAITING_MAX)]
+    queue, gate = CredentialQueue(), asyncio.Event()
+    many = [asyncio.create_task(held(queue, "192.0.2.1", gate)) for _ in range(AT_ONCE_MAX + WAITING_MAX)]
     await asyncio.sleep(0)
     with pytest.raises(TooManyWaiting):
-        await held(turns, "192.0.2.1", gate)
-    other = asyncio.create_task(held(turns, "192.0.2.2", gate))
+        await held(queue, "192.0.2.1", gate)
+    other = asyncio.create_task(held(queue, "192.0.2.2", gate))
     gate.set()
     assert await other == "192.0.2.2"
     await asyncio.gather(*many)
@@ -129,10 +129,10 @@ async def test_an_address_with_too_many_waiting_is_refused_and_others_are_not() 
 
 @pytest.mark.parametrize("how", ["cancelled", "late", "called"])
 async def test_who_gives_up_leaves_its_turn_to_others(how: str) -> None:
-    turns, gate = Turns(wait_seconds_max=0.01 if how == "late" else 30), asyncio.Event()
-    first = [asyncio.create_task(held(turns, "a", gate)) for _ in range(AT_ONCE_MAX)]
+    queue, gate = CredentialQueue(wait_seconds_max=0.01 if how == "late" else 30), asyncio.Event()
+    first = [asyncio.create_task(held(queue, "a", gate)) for _ in range(AT_ONCE_MAX)]
     await asyncio.sleep(0)
-    gives_up: Awaitable[str] = asyncio.create_task(held(turns, "b", gate))
+    gives_up: Awaitable[str] = asyncio.create_task(held(queue, "b", gate))
     assert isinstance(gives_up, asyncio.Task)
     await asyncio.sleep(0)
     if how == "called":
@@ -149,7 +149,7 @@ async def test_who_gives_up_leaves_its_turn_to_others(how: str) -> None:
     await asyncio.gather(*first)
     # All turns are there again.
     again = asyncio.Event()
-    full = [asyncio.create_task(held(turns, "c", again)) for _ in range(AT_ONCE_MAX)]
+    full = [asyncio.create_task(held(queue, "c", again)) for _ in range(AT_ONCE_MAX)]
     await asyncio.sleep(0)
     again.set()
     assert await asyncio.wait_for(asyncio.gather(*full), 30) == ["c"] * AT_ONCE_MAX

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.processor.runtime.slot.turns import Turns
+from services.processor.runtime.slot.fold_scheduler import FoldScheduler
 
 
 class Slot:
@@ -13,12 +13,12 @@ class Slot:
         self.waiting = dict.fromkeys(range(partitions), 0.0)
         self.folded = dict.fromkeys(range(partitions), 0.0)
         self._slice = slice_seconds
-        self._turns = Turns(1.0, lambda: self.now)
+        self._scheduler = FoldScheduler(1.0, lambda: self.now)
 
     def turn(self) -> float:
         """How long it takes."""
         began_at = self.now
-        for partition, until in self._turns.shares(self.waiting):
+        for partition, until in self._scheduler.shares(self.waiting):
             while self.waiting[partition] > 0 and self.now < until:
                 self.now += self._slice
                 self.waiting[partition] -= self._slice
@@ -62,7 +62,7 @@ def test_who_is_alone_in_having_work_has_nearly_all_of_the_time() -> None:
 
 
 def test_partitions_may_come_and_go_between_turns() -> None:
-    turns = Turns(1.0, lambda: 0.0)
-    assert [number for number, _ in turns.shares([])] == []
-    assert sorted(number for number, _ in turns.shares({5, 1, 3})) == [1, 3, 5]
-    assert sorted(number for number, _ in turns.shares({9})) == [9]
+    scheduler = FoldScheduler(1.0, lambda: 0.0)
+    assert [number for number, _ in scheduler.shares([])] == []
+    assert sorted(number for number, _ in scheduler.shares({5, 1, 3})) == [1, 3, 5]
+    assert sorted(number for number, _ in scheduler.shares({9})) == [9]

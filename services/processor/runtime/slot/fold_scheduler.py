@@ -1,4 +1,4 @@
-"""Turns: divides the folding time of the slot's one thread among its partitions.
+"""Fold scheduler: divides the folding time of the slot's one thread among its partitions.
 
 Between two turns the loop polls the group, answers queries and checks for SIGTERM. So a turn is short, for any number of partitions
 that catch up. A partition that got no time is the first of the next turn.
@@ -12,7 +12,7 @@ from typing import Final
 FOLD_SECONDS_MAX: Final = 0.1
 
 
-class Turns:
+class FoldScheduler:
     """One turn after the other. `now` is a monotonic clock, in seconds."""
 
     def __init__(self, seconds_max: float = FOLD_SECONDS_MAX, now: Callable[[], float] = time.monotonic) -> None:

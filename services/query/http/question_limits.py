@@ -12,8 +12,8 @@ class TooManyQuestions(RuntimeError):
     """As many questions are under way as may be, of the caller or of a kind."""
 
 
-class Turns:
-    """Counts the questions of each caller."""
+class QuestionLimit:
+    """So many questions of each caller at a time; one more is refused."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -33,7 +33,7 @@ class Turns:
                 del self._under_way[caller.name]
 
 
-class OneTurn:
+class OneAtATime:
     """One turn that all callers share. Who finds it taken waits for `wait_seconds` at the most."""
 
     def __init__(self, wait_seconds: float) -> None:

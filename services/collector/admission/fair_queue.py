@@ -1,4 +1,4 @@
-"""Turns: lets one request at a time do some work. Customers share the time evenly; a customer's turns go round its addresses."""
+"""A fair queue: one request at a time works. Customers share the time evenly; a customer's turns go round its addresses."""
 
 import asyncio
 from collections import Counter, deque
@@ -24,7 +24,7 @@ class WaitingLimits:
 _Queue = deque[asyncio.Future[None]]
 
 
-class Turns:
+class FairQueue:
     """Gives turns one after the other. Use it on the event loop's thread.
 
     The next turn is of the waiting customer that has used the least time (start-time fair queueing: Goyal, Vin, Cheng, 1997). A
