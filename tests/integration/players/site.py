@@ -13,7 +13,7 @@ import subprocess
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -43,6 +43,8 @@ class Site(threading.Thread):
         self._started = threading.Event()
         #: Stories whose slow segments come fast again.
         self._released: set[str] = set()
+        #: What pages saw after their story's end, by story.
+        self.saw_later: dict[str, dict[str, Any]] = {}
         self._port, self._collect_port = free_port(), free_port()
 
     @property
@@ -73,6 +75,7 @@ class Site(threading.Thread):
                 web.get("/", self._page),
                 web.get("/story.js", _story),
                 web.post("/release", self._release),
+                web.post("/saw", self._saw),
                 web.get(r"/packages/{path:.+}", _package),
                 web.get(r"/my-video/{name:[\w.-]+}", self._media_file),
             ]
@@ -91,6 +94,14 @@ class Site(threading.Thread):
 
     async def _release(self, request: web.Request) -> web.Response:
         self._released.add(_story_of(request.headers["Origin"]))
+        return web.Response(status=204)
+
+    async def _saw(self, request: web.Request) -> web.Response:
+        story, saw = _story_of(request.headers["Origin"]), await request.json()
+        known = self.saw_later.get(story)
+        # Those of one page may come in another order.
+        if known is None or len(saw["events"]) > len(known["events"]):
+            self.saw_later[story] = saw
         return web.Response(status=204)
 
     async def _media_file(self, request: web.Request) -> web.StreamResponse:

@@ -13,6 +13,8 @@ function watch(element) {
   for (const name of REPORTED) {
     video.addEventListener(name, () => {
       saw.events.push({ name, ms: Date.now(), playhead: video.currentTime, height: video.videoHeight, why: video.error?.message });
+      // The player plays on until its tab is closed, which takes seconds on a busy machine.
+      if (saw.done) navigator.sendBeacon('/saw', JSON.stringify(saw));
     });
   }
 }

@@ -108,6 +108,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
                     except AssertionError as late:
                         raise AssertionError(f"{late}; {Outcome(reader.records).lacking(view_ids)}") from late
                     chromium.close()
+                for one in watched:
+                    one.saw = site.saw_later.get(one.story, one.saw)
                 rejected = [one.value for one in reader.records if one.topic == REJECTED.name]
                 yield Results(watched, Outcome(reader.records), rejected)
         finally:

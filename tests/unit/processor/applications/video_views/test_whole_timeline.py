@@ -46,7 +46,7 @@ def rows_of(beacons: Sequence[Beacon]) -> list[View]:
 def rows_with_room(beacons: Sequence[Beacon], monkeypatch: pytest.MonkeyPatch) -> list[View]:
     """The rows that the processor would write if a row had room for every event."""
     with monkeypatch.context() as patch:
-        patch.setattr(timeline, "TIMELINE_EVENTS_MAX", 100_000)
+        patch.setattr(timeline, "events_max", 100_000)
         return rows_of(beacons)
 
 
