@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.growing.counts import awaited, counts, request
 from deploy.growing.growth import Growing, growing_of
-from deploy.growing.silence import at_work, await_silence
+from deploy.growing.still_at_work import at_work, await_silence
 from deploy.growing.workers import Killed, Workers
 from services.processor.engine.division import CannotGrow
 from services.processor.engine.state.rows import NewerFormat

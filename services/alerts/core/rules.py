@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from services.alerts.core import quiet
+from services.alerts.core import quiet_hours
 from services.alerts.core.metrics import METRICS
-from services.alerts.core.quiet import Quiet, QuietWrong
+from services.alerts.core.quiet_hours import Quiet, QuietWrong
 from shared.schemas import received
 from shared.schemas.alerts.rule import AlertRule, Condition, Direction, MetricName, Severity
 from shared.schemas.beacon import CUSTOMER_ID
@@ -74,7 +74,7 @@ def check(body: RuleBody) -> None:
     if len(set(body.receivers)) != len(body.receivers) or len(body.receivers) > RECEIVERS_MAX:
         raise RuleWrong("receivers", f"at most {RECEIVERS_MAX} receivers, each once")
     try:
-        quiet.check(body.quiet)
+        quiet_hours.check(body.quiet)
     except QuietWrong as error:
         raise RuleWrong("quiet", str(error)) from None
 

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.alerts.core.quiet import until_ms
+from services.alerts.core.quiet_hours import until_ms
 from services.alerts.core.rules import RuleBody
 from shared.schemas.alerts.event import AlertEvent
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.alerts.core.quiet import Quiet
+from services.alerts.core.quiet_hours import Quiet
 from services.alerts.core.rules import RuleBody, RuleWrong, applied, check
 from services.alerts.core.suggested import suggested
 from shared.schemas.alerts.rule import AlertRule

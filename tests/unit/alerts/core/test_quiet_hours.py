@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.alerts.core.quiet import Quiet, QuietSpan, QuietWrong, check, until_ms
+from services.alerts.core.quiet_hours import Quiet, QuietSpan, QuietWrong, check, until_ms
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = Quiet(time_zone="Europe/Berlin", spans=[QuietSpan(from_minute=22 * 60, to_minute=7 * 60)])
