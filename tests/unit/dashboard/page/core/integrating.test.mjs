@@ -28,7 +28,7 @@ test("a checker says what arrives, and what views do not have", () => {
   const none = { beacons: [], rejected_n: 0 };
   const beacon = { event: "playing", source: "mux", appended_ms: 9_000 };
   assert.equal(verdictOf(none, 10_000).level, "waiting");
-  // Whose key is mistyped is told where to look, as its input is nobody's.
+  // Input under a mistyped key belongs to no customer, so the advice says where else to look.
   assert.match(String(verdictOf(none, 10_000).advice), /Compare the write key in the player .* unknown key, .* status 401\./);
   assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
   // Nothing is pointed at that need not be on the page: keys with beacons, lines to paste.

@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { either } from "../../../../../services/dashboard/static/core/place/filters.js";
 import { shapesOf, strengthOf } from "../../../../../services/dashboard/static/core/map.js";
 import { axisOf, binsBeside, linesOf, movedTo, partialOf, pointOf, topOf, unfinishedFrom } from "../../../../../services/dashboard/static/core/series.js";
 
