@@ -30,8 +30,8 @@ check: setup ## lint, format, types (the page's too), layers
 compile: setup ## the processor's fold and the collector's intake compiled from the same source, into .local/compiled; PROCESSOR_COMPILED_DIR and COLLECTOR_COMPILED_DIR name it to a slot and a collector
 	@$(PYTHON) -m deploy.compiled.build
 
-unit: $(if $(COMPILED),compile,setup) ## the tests that need nothing but Python, with few generated cases: the run between two changes [COMPILED=1: of the compiled modules]
-	$(if $(COMPILED),PROCESSOR_COMPILED=required PROCESSOR_COMPILED_DIR=.local/compiled )$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration' --hypothesis-profile quick
+unit: $(if $(COMPILED),compile,setup) ## the run between two changes: tests that need nothing but Python, few cases of each, without thorough ones [COMPILED=1: all, of the compiled modules]
+	$(if $(COMPILED),PROCESSOR_COMPILED=required PROCESSOR_COMPILED_DIR=.local/compiled )$(PYTHON) -m pytest -n 3 --dist load tests/unit tests/contracts -m 'not integration' $(if $(COMPILED),--hypothesis-profile quick,--quick)
 
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
 	$(PYTHON) -m tests.class_archives

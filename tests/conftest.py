@@ -1,10 +1,11 @@
 """What all tests share: Hypothesis without deadlines, and how to run for longer than every change can wait.
 
-`--hypothesis-profile many` searches 10,000 cases, `quick` (of `make unit`) 8, `same` the same 8 each time, and what continuous
-integration runs 100.
+`--hypothesis-profile many` searches 10,000 cases, `quick` 8, `same` the same 8 each time, and what continuous integration runs
+100. `--quick` is what `make unit` runs (`tests/quick.py`).
 `--outage-seconds 300` keeps the broker away for so long.
 """
 
+import gc
 import os
 from typing import Any, Final
 
@@ -15,14 +16,16 @@ from xdist.scheduler import Scheduling
 from deploy.local import process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 from services.rim.process import compiled
-from tests import deferred, prefork, scheduling
+from tests import deferred, prefork, quick, scheduling
 
 deferred.defer()
+#: What is imported and collected is never garbage: neither while it is made nor when later garbage is collected.
+gc.disable()
 #: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
 BUILD: Final = compiled.choose("processor", os.environ)
 
 settings.register_profile("default", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=8)
+settings.register_profile(quick.PROFILE, deadline=None, max_examples=8)
 settings.register_profile("many", deadline=None, max_examples=10_000)
 settings.register_profile("same", deadline=None, max_examples=8, derandomize=True, database=None)
 settings.load_profile("default")
@@ -35,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if os.environ.get("PROCESSOR_COMPILED") == "required" and not BUILD.is_compiled:
         raise pytest.UsageError(f"PROCESSOR_COMPILED=required: {BUILD.reason}")
+    if config.getoption(quick.OPTION):
+        settings.load_profile(quick.PROFILE)
     process.launch = prefork.start
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:
@@ -49,9 +54,18 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest first. Of a quick run, those that it runs."""
+    if config.getoption(quick.OPTION):
+        items[:], left_out = quick.chosen(items)
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: scheduling.rank(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is collected."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -61,6 +75,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        quick.OPTION, action="store_true", help="what `make unit` runs: no thorough tests, few cases of each"
+    )
     parser.addoption("--outage-seconds", type=float, default=30.0, help="how long a broker is away that comes back")
 
 

@@ -43,6 +43,7 @@ class TestRocksStore(LocalStoreContract):
         store.write(dict(rows), LocalMeta(None, 1))
         assert all(store.get(key) == row for key, row in rows.items())
 
+    @pytest.mark.thorough
     def test_a_store_in_use_is_refused_with_its_path(self) -> None:
         store = self.make_store()
         with pytest.raises(StoreLocked, match="in use"):

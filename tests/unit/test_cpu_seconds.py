@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from deploy.local.paths import ROOT
 from tests import cpu_seconds
 from tests.cpu_seconds import Counted, table
@@ -29,6 +31,7 @@ def test_files_are_listed_by_what_their_tests_take_together() -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_what_a_test_starts_is_counted_though_nobody_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "test_burns.py").write_text(_BURNS)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

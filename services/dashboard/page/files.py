@@ -5,6 +5,7 @@ import gzip
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -68,16 +69,19 @@ class File:
     """One file as it is sent."""
 
     body: bytes
-    compressed: bytes
     content_type: str
     etag: str
 
     @classmethod
     def of(cls, body: bytes, suffix: str) -> "File":
         """A file of these bytes."""
+        return cls(body, _TYPES.get(suffix, _OTHER_TYPE), hashlib.sha256(body).hexdigest()[:32])
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """The body as gzip, made when it is first sent: where a bundle is served, nobody loads most files."""
         # Without a time in it, so that every process gives the same bytes.
-        compressed, etag = gzip.compress(body, mtime=0), hashlib.sha256(body).hexdigest()[:32]
-        return cls(body, compressed, _TYPES.get(suffix, _OTHER_TYPE), etag)
+        return gzip.compress(self.body, mtime=0)
 
     def answer(self, request: web.Request) -> web.StreamResponse:
         """The file; 304 where the browser has it."""

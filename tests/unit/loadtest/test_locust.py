@@ -205,6 +205,7 @@ def test_locusts_processes_know_together_what_the_collector_has(collector: str, 
     assert max(each.users for each in history) == 8
 
 
+@pytest.mark.thorough
 def test_load_is_never_sent_to_another_machine(tmp_path: Path) -> None:
     run = subprocess.run(
         [*LOCUST, "--headless", "--host", "http://192.0.2.1", "--truth", str(tmp_path / "truth.json")],

@@ -66,6 +66,7 @@ def read(truth: Path) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fails_every", [0, 4])
 async def test_the_truth_counts_what_the_collector_has_stored(
     collector: tuple[FakeCollector, str], tmp_path: Path, fails_every: int

@@ -56,6 +56,7 @@ slot.leave(code)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("wrong", "event"), [((), "cannot_listen"), (("beacons is missing",), "topics_wrong")])
 def test_a_slot_that_cannot_begin_says_so_in_its_last_line(tmp_path: Path, wrong: tuple[str, ...], event: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -42,6 +42,7 @@ def test_any_question_over_any_views_is_answered_as_a_recount_says(engine: Engin
         expect(one, answered(engine, one, views), views)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_any_filter_holds_of_the_views_that_a_recount_says(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)

@@ -306,6 +306,7 @@ async def test_a_caller_that_asks_too_often_is_told_when_to_ask_again(path: str)
         assert (await at.get(path, GLOBEX_VIEWER))[0] in {200, 404}
 
 
+@pytest.mark.thorough
 async def test_the_document_is_openapi_and_describes_what_is_answered() -> None:
     async with desk() as at:
         status, document = await at.get("/v1/openapi.json", None)

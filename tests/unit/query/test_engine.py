@@ -24,6 +24,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     made.close()
 
 
+@pytest.mark.thorough
 async def test_a_statement_stops_with_its_caller_and_leaves_the_thread_to_the_next(engine: Engine) -> None:
     for begins in (True, False):
         task = asyncio.create_task(engine.ask(ENDLESS, {}))
@@ -36,6 +37,7 @@ async def test_a_statement_stops_with_its_caller_and_leaves_the_thread_to_the_ne
     assert await engine.ask(Statement("SELECT 1", (), ("one",)), {}) == [{"one": 1}]
 
 
+@pytest.mark.thorough
 async def test_a_deadline_stops_a_statement_that_waits_for_its_turn_too(engine: Engine) -> None:
     began = time.monotonic()
 
@@ -49,6 +51,7 @@ async def test_a_deadline_stops_a_statement_that_waits_for_its_turn_too(engine: 
     assert time.monotonic() - began < 60
 
 
+@pytest.mark.thorough
 async def test_a_statement_that_needs_too_much_memory_is_refused(engine: Engine) -> None:
     with pytest.raises(TooLarge):
         await engine.ask(LARGE, {})

@@ -137,6 +137,7 @@ async def test_where_the_days_before_have_too_many_views_the_range_alone_says_wh
     assert [(one.first_ms, one.is_new) for one in answer.errors] == [(T0_MS + HOUR_MS, True)]
 
 
+@pytest.mark.thorough
 def test_pages_of_errors_are_the_whole_list_and_know_all_views(engine: Engine, views: list[View]) -> None:
     whole = list_of_errors(engine, views)
     pages = [list_of_errors(engine, views, limit="1")]
@@ -199,6 +200,7 @@ def order_of_errors(views: list[View], order_by: str, against: str, *, is_ascend
     return sorted(codes, key=lambda code: (place(code) * (1 if is_ascending else -1), code))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["descending", "ascending"])
 @pytest.mark.parametrize(
     ("order_by", "against"),
@@ -224,6 +226,7 @@ def test_errors_come_in_the_order_that_is_asked_for_page_by_page(
     assert found == list_of_errors(engine, with_many_codes, **given).errors
 
 
+@pytest.mark.thorough
 def test_a_new_error_of_few_views_is_the_first_of_those_that_began_last_and_among_those_that_rose(
     engine: Engine, with_many_codes: list[View]
 ) -> None:

@@ -126,6 +126,7 @@ async def test_a_distribution_beside_another_range_has_the_bins_of_both(
         assert table[name].to_pylist() == [sum(low <= one < high for one in values) for low, high in bounds]
 
 
+@pytest.mark.thorough
 async def test_codes_of_errors_become_a_file_as_they_are_listed(
     engine: Engine, views: list[View], tmp_path: Path
 ) -> None:

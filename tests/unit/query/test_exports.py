@@ -164,6 +164,7 @@ async def test_a_wrong_export_is_refused_when_it_comes(
         assert (await at.ask("GET", "/v1/exports", GLOBEX_VIEWER))[1] == {"exports": []}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["..", "%2E%2E%2Fsecret", "x" * 32, "A" * 32, "0" * 31])
 async def test_a_name_that_is_none_is_no_path(engine: Engine, views: list[View], tmp_path: Path, name: str) -> None:
     (tmp_path.parent / "secret.json").write_text("{}")

@@ -114,6 +114,7 @@ async def passing_on(url: str) -> AsyncIterator[int]:
         await forwarding.close()
 
 
+@pytest.mark.thorough
 async def test_no_question_is_answered_500(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(3)
     hot = InMemory([a_view(chance, f"view-{number}") for number in range(20)])

@@ -51,6 +51,7 @@ async def found(warehouse: Path, of: Wanted, memory_bytes_max: int = 1 << 28) ->
         engine.close()
 
 
+@pytest.mark.thorough
 async def test_beacons_are_read_in_order_up_to_a_number_of_rows_and_of_bytes(tmp_path: Path) -> None:
     assert await found(tmp_path, wanted(10, 100)) == ([], False)
     land(tmp_path, [b"3" * 10, b"4" * 10, None], first=3)
@@ -72,6 +73,7 @@ async def test_beacons_are_read_in_order_up_to_a_number_of_rows_and_of_bytes(tmp
     assert [row["value"] for row in (await found(tmp_path, wanted(2, 90)))[0]] == [b"0" * 50, b"1" * 10]
 
 
+@pytest.mark.thorough
 async def test_of_a_view_of_many_large_beacons_the_first_are_read_within_little_memory(tmp_path: Path) -> None:
     # Twice the memory that there is.
     for first in range(0, 10_000, 2_000):

@@ -1,7 +1,9 @@
 """Work on threads, and two coroutines at the same time."""
 
 import asyncio
+import itertools
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,12 +112,15 @@ async def test_work_whose_caller_goes_away_has_no_time_left() -> None:
     assert stopped == [True]
 
 
-async def test_work_pauses_for_the_loop_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_pauses_for_the_loop_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(threads.time, "sleep", pauses.append)
+    # Each look at the clock is a thousandth of a second after the last one: so many that floats have them exactly.
+    looks = itertools.count()
+    clock = SimpleNamespace(thread_time=lambda: next(looks) / 1024, sleep=pauses.append)
+    monkeypatch.setattr(threads, "time", clock)
     left = CpuTime(0.1)
     while left.is_left():
-        sum(range(100))
-    # One after each 4 ms at the latest, but for work that takes longer between two questions.
-    assert len(pauses) > 5
+        pass
+    # One after each 4 ms, at the fifth look.
+    assert len(pauses) == 20
     assert all(0 < one < 0.005 for one in pauses)

@@ -174,6 +174,7 @@ def test_what_came_after_the_last_beacon_of_the_row_is_of_something_else() -> No
     assert found.events[-1].event != "ended"
 
 
+@pytest.mark.thorough
 def test_an_answer_has_a_bound() -> None:
     text = "x" * 2_000
     errors = [

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import msgspec
+import pytest
 
 from services.alerts.core import trial
 from services.alerts.core.environment import Environment, apply_rules, take_bucket
@@ -78,6 +79,7 @@ def test_an_anomaly_is_learned_from_the_time_before_and_found() -> None:
     assert found.incidents[0].event.slices[0].season == "recent"
 
 
+@pytest.mark.thorough
 def test_an_ad_break_in_each_hour_is_found_on_the_first_day_and_later_only_what_is_more_than_usual_in_it() -> None:
     """In the first minute of each hour 2.2 times as many rebuffer; in the last hour twice that."""
     given: list[MinuteRow] = []
@@ -116,6 +118,7 @@ def test_a_pair_is_read_in_the_order_in_which_it_is_counted() -> None:
     assert [where.slice for where in one.event.slices] == [{"cdn": "a", "country": "DE"}]
 
 
+@pytest.mark.thorough
 def test_the_application_finds_the_same_on_the_buckets_of_these_minutes() -> None:
     """Of a week before it is known what is usual; then twice as much, in whole minutes and among all buckets alike."""
     bad = range(30 * HOUR, 30 * HOUR + 5)

@@ -45,6 +45,7 @@ def test_the_same_seed_is_the_same_case() -> None:
     assert np.array_equal(again.now.columns, CASES[0].now.columns)
 
 
+@pytest.mark.thorough
 def test_a_case_is_searched_by_every_method_and_a_calm_hour_by_ours() -> None:
     found = bench.run(0, views=VIEWS, usual=2 * VIEWS)
     calm = bench.run(bench._FIRST_CALM, views=VIEWS, usual=2 * VIEWS)

@@ -87,6 +87,7 @@ async def test_a_body_that_is_slower_than_the_least_rate_is_given_up_after_a_sec
         assert b"Retry-After: " in answer
 
 
+@pytest.mark.thorough
 async def test_slow_bodies_are_bounded_by_address() -> None:
     bodies = replace(BODIES, seconds_max=60.0, bytes_per_second_min=0.01, slow_by_address_max=2)
     async with serving(bodies=bodies) as served, connections(served, 5, HEAD % (ATTACKER, 10_000) + b"{") as readers:

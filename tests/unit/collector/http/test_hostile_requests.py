@@ -25,6 +25,7 @@ BODIES = [
 ]
 
 
+@pytest.mark.thorough
 async def test_no_request_is_answered_500(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     for request in hostile_requests(1_500, PATHS, BODIES):
         status = await status_of(served.port, request)

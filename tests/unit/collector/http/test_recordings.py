@@ -176,6 +176,7 @@ async def test_a_payload_that_is_too_large_is_refused_before_it_is_read_or_when_
     assert not any(chunk.is_last for chunk in chunks(served.sink.records))
 
 
+@pytest.mark.thorough
 async def test_chunks_on_their_way_are_bounded_for_all_uploads_together_and_the_rest_is_not_read(
     served: Served,
 ) -> None:
@@ -263,6 +264,7 @@ async def test_more_than_a_customers_rate_gets_a_retry_after(served: Served) -> 
     assert counter(COLLECTOR_LIMITED).labels("acme")._value.get() == limited + 1
 
 
+@pytest.mark.thorough
 async def test_a_payload_of_unknown_length_is_charged_as_it_comes(served: Served) -> None:
     """42 MB passed in half a second at a limit of 10 kB/s, since a chunked body counted as nothing."""
     served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=10_000)})})

@@ -49,6 +49,7 @@ def test_a_body_cut_short_or_followed_by_something_is_refused(encoding: str) -> 
         assert invalid.value.reason == "undecodable"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("encoding", PACKERS)
 @pytest.mark.parametrize(("size", "ratio"), [(60_000_000, 10_000), (1_900_000, 100)])
 def test_a_bomb_is_never_unpacked_whole(encoding: str, size: int, ratio: int) -> None:
@@ -64,6 +65,7 @@ def test_a_bomb_is_never_unpacked_whole(encoding: str, size: int, ratio: int) ->
     assert ("times its size" in invalid.value.detail) == (ratio == 100)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("encoding", PACKERS)
 def test_a_bomb_is_not_unpacked_beyond_the_ratio(encoding: str) -> None:
     bomb = post(PACKERS[encoding](b" " * 20_000_000), content_encoding=encoding)

@@ -100,6 +100,7 @@ WORST: Final = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", BODY_BYTES)
 @pytest.mark.parametrize(("parser", "kind"), [(parser, kind) for parser, kinds in WORST.items() for kind in kinds])
 def test_no_body_below_the_size_limit_takes_much_work_or_memory(parser: str, kind: str, size: int) -> None:
@@ -150,6 +151,7 @@ def test_the_places_of_api_calls_bound_their_work(kind: str, monkeypatch: pytest
     assert memory <= MEMORY_BYTES_MAX * PLACES // shapes.BODY_PLACES_MAX
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parser", hostile.PARSERS)
 def test_no_body_that_is_parsed_on_the_event_loop_takes_much_work_or_memory(parser: str) -> None:
     source = SOURCES[parser]

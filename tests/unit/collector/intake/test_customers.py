@@ -79,6 +79,7 @@ def test_a_file_that_is_wrong_says_so(text: str) -> None:
         parsed_customers(text.encode("latin-1"), toml=True)
 
 
+@pytest.mark.thorough
 @given(st.binary(max_size=200), st.booleans())
 def test_nothing_but_its_own_error_leaves_the_parser(data: bytes, toml: bool) -> None:
     with pytest.raises(CustomersWrong):

@@ -274,6 +274,7 @@ def test_a_body_that_holds_no_events_is_rejected_as_it_came(body: bytes, headers
     ]
 
 
+@pytest.mark.thorough
 def test_a_body_that_unpacks_to_far_too_much_is_never_unpacked_whole() -> None:
     bomb = post(gzip.compress(b" " * 60_000_000))
     tracemalloc.start()
@@ -323,6 +324,7 @@ _JSON = st.recursive(
 _FIELDS = st.sampled_from(["ake", "xid", "e", "xsqno", "psqno", "uti", "pphti", "persy", "property_ke", "xwati"])
 
 
+@pytest.mark.thorough
 @given(st.lists(_JSON | st.dictionaries(_FIELDS, _JSON | st.just("a")), max_size=4), _JSON)
 def test_every_event_becomes_a_beacon_or_is_rejected(events: list[Any], metadata: Any) -> None:
     parsed = parse(json.dumps({"metadata": metadata, "events": events}).encode())

@@ -100,6 +100,7 @@ def rows_of(served: Served) -> dict[str, dict[str, Any]]:
     return {found.view_id: msgspec.structs.asdict(found) for found in rows}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.heading)
 async def test_what_the_sdk_sends_becomes_the_row(sdk: Sdk, served: Served) -> None:
     lines = lines_to_paste(sdk.heading, sdk.language)

@@ -114,6 +114,7 @@ def test_invented_releases_are_added_up_and_the_largest_are_named() -> None:
     assert found.releases[OTHER].rejected == 5 * COUNTED_MAX - RELEASES_MAX + 1
 
 
+@pytest.mark.thorough
 def test_invented_customers_are_counted_within_a_bound() -> None:
     counts = counts_of({(f"customer-{number}", ""): [1, 0] for number in range(CUSTOMERS_MAX + 5)})
     assert len(list(counts.report(0))) == CUSTOMERS_MAX

@@ -1,5 +1,7 @@
 """What is kept of the newest records: the last of each partition, of bounded bytes."""
 
+import pytest
+
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.reading import BYTES_MAX, RECORDS_MAX, ArrivalReader, Kept
 from shared.settings import Settings
@@ -36,6 +38,7 @@ def test_the_newest_record_is_kept_however_large_it_is() -> None:
     assert [one.appended_ms for one in kept.of("rejected")] == [2]
 
 
+@pytest.mark.thorough
 def test_records_of_usual_sizes_are_bounded_by_their_number_alone() -> None:
     kept = Kept({"beacons": BYTES_MAX})
     for number in range(RECORDS_MAX):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from services.dashboard.live.history import ALL, LiveHistory
 from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
 from tests.unit.dashboard.records import live
@@ -168,6 +170,7 @@ def behind(shown: LiveHistory) -> tuple[int, list[tuple[int, int]]]:
     return partitions["heard"], [(one["partition"], one["until_ms"] // BUCKET_MS) for one in partitions["behind"]]
 
 
+@pytest.mark.thorough
 def test_a_partition_that_falls_silent_with_viewers_is_behind_until_it_comes_back() -> None:
     shown = taken(history(), live(100, partition=0, viewers_now=3), live(100, partition=1, viewers_now=4))
     assert behind(shown) == (2, [])

@@ -121,6 +121,7 @@ def test_with_a_bundle_a_document_has_one_script() -> None:
     assert f'<script type="module" src="/static/{bundle.PATH}"></script>' in text
 
 
+@pytest.mark.thorough
 def test_the_bundle_of_the_page_has_all_screens_and_says_where_licences_are(tmp_path: Path) -> None:
     program = page_bundle.bundler()
     assert program is not None, "make setup fetches it"
@@ -188,6 +189,7 @@ CHANGES += [f"{bundle.FOLDER}/uPlot.esm.js {how}" for how in ("gone", "cut")]
 CHANGES += [f"{path} edited" for path in ("main.js", "index.html", "vendor/preact.mjs", "parts/html.js")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", ["", *CHANGES])
 async def test_a_stale_or_damaged_bundle_is_not_served_and_set_up_again(
     made: Path, tmp_path: Path, change: str

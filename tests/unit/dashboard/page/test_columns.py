@@ -55,6 +55,7 @@ def test_no_two_columns_have_one_name(titles: dict[str, str]) -> None:
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
+@pytest.mark.thorough
 def test_moments_are_read_as_times_and_bounds_as_durations() -> None:
     moments = computed(
         f"of(['view_end_ms', 'first_append_ms', 'last_append_ms'], (name) => fieldText(name, {NOON_MS}, 'UTC'))"

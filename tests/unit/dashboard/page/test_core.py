@@ -25,6 +25,7 @@ from shared.schemas.live import SLICE_VALUE_CHARS_MAX
 SECONDS_MAX = 60
 
 
+@pytest.mark.thorough
 def test_the_page_computes_what_its_own_tests_say() -> None:
     files = sorted((Path(__file__).parent / "core").glob("*.test.mjs"))
     assert files
@@ -72,6 +73,7 @@ def test_the_page_asks_for_no_more_lines_than_the_api_has(name: str) -> None:
     assert int(found[1]) <= SERIES_MAX
 
 
+@pytest.mark.thorough
 def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:
     (tmp_path / "document").write_bytes(msgspec.json.encode(document(OPERATIONS, [Filter])))
     _run([Path(__file__).parent / "reference.test.mjs"], {"DOCUMENT": str(tmp_path / "document")})

@@ -37,6 +37,7 @@ def test_no_text_of_the_page_speaks_of_rows() -> None:
     assert [text for text in _of_metrics() if _STORED.search(text)] == []
 
 
+@pytest.mark.thorough
 def test_no_problem_that_the_page_shows_names_inner_parts() -> None:
     folders = (SERVICES / "dashboard", SERVICES / "query" / "http", SERVICES / "accounts" / "http")
     paths = [path for folder in folders for path in folder.rglob("*.py") if path.name != "partitions.py"]

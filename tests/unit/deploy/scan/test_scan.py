@@ -191,6 +191,7 @@ def test_the_command_fails_for_a_known_vulnerability_and_names_it(
     )
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_not_there_is_no_clean_scan(
     tmp_path: Path, database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

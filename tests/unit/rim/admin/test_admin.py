@@ -94,6 +94,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.thorough
 def test_a_process_without_descriptors_says_so_in_its_last_line() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", OUT_OF_DESCRIPTORS],

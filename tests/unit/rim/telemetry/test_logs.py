@@ -5,6 +5,8 @@ import subprocess
 import sys
 from typing import Final
 
+import pytest
+
 _PROGRAM: Final = """
 import structlog
 from services.rim.telemetry import logs
@@ -51,9 +53,11 @@ def events(program: str) -> list[str]:
     return [json.loads(line)["event"] for line in ended.stderr.splitlines()]
 
 
+@pytest.mark.thorough
 def test_a_process_that_ends_is_heard_alone() -> None:
     assert events(_PROGRAM) == ["before", "failed"]
 
 
+@pytest.mark.thorough
 def test_a_line_that_waits_for_the_handler_comes_no_more_after_the_last_one() -> None:
     assert events(_LATE) == ["failed"]

@@ -23,6 +23,7 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("restless")
 def test_threads_that_meet_a_metric_at_once_get_the_same_one() -> None:
     together = threading.Barrier(THREADS)

@@ -205,6 +205,7 @@ def test_more_is_never_likelier(hits: int, of: int) -> None:
         assert 0 <= more[0] <= one[0] <= 1
 
 
+@pytest.mark.thorough
 def test_chance_looks_as_unlikely_as_often_as_it_should() -> None:
     """Of 20,000 draws of the distribution itself, the fraction below a probability is that probability, or less."""
     rng = np.random.default_rng(5)

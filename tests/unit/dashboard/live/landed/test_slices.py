@@ -97,6 +97,7 @@ async def test_a_minute_that_is_late_is_asked_for_every_few_seconds(landing: Lan
     assert by_value(await landing.look()) == {"x": 5}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("error", "state", "again_ms"),
     [
@@ -206,6 +207,7 @@ async def test_closing_ends_what_is_asked(landing: Landing) -> None:
     assert asking.cancelled()
 
 
+@pytest.mark.thorough
 async def test_the_picture_of_many_customers_comes_at_once_and_its_slices_when_they_are_there(desk: Desk) -> None:
     minute = NOW_MS // MINUTE_MS - 1
     desk.landed.minutes = {minute: {"cdn=x": viewers(5)}}

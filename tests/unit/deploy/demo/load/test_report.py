@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from deploy.demo.comparing.compare import Line
 from deploy.demo.comparing.watch import Verdict
 from deploy.demo.load.__main__ import LocustCrowd, result
@@ -58,6 +60,7 @@ def test_the_page_says_of_every_line_whether_it_is_right() -> None:
     assert "<script" not in written
 
 
+@pytest.mark.thorough
 def test_a_page_of_a_long_run_stays_small() -> None:
     history = [Moment(second, 100, 5, 50) for second in range(14_400)]
     written = page("made so", Verdict([], [], "", True), [], history)

@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import cast
 
+import pytest
+
 from services.processor.engine.driver import Driver
 from services.processor.engine.state.store_spec import ROW_BYTES_MAX
 from shared import codec
@@ -67,6 +69,7 @@ def largest_rows(driver: Driver) -> Counter[int]:
     return found
 
 
+@pytest.mark.thorough
 def test_buckets_that_wait_after_an_outage_stay_within_a_row() -> None:
     driver = Driver(ALERTS)
     driver.pipe(ALERT_RULES, b"acme", rules(1), at_ms=T0)
@@ -77,6 +80,7 @@ def test_buckets_that_wait_after_an_outage_stay_within_a_row() -> None:
     assert max(largest_rows(driver).values()) < 0.9 * ROW_BYTES_MAX
 
 
+@pytest.mark.thorough
 def test_incidents_of_very_many_rules_stay_within_a_row() -> None:
     driver = Driver(ALERTS)
     driver.pipe(ALERT_RULES, b"acme", rules(RULES_MAX), at_ms=T0)

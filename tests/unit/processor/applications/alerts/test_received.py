@@ -112,6 +112,7 @@ def test_a_customer_is_judged_by_what_all_collectors_received(scene: Scene) -> N
     assert scene.events == []
 
 
+@pytest.mark.thorough
 def test_what_rises_above_what_is_usual_is_found_once_it_is_more_than_the_least(scene: Scene) -> None:
     scene.rules(RISING)
     scene.buckets(2 * 720, CALM)

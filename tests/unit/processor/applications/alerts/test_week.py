@@ -72,6 +72,7 @@ def cuts_of(seed: int, length: int, number: int) -> list[int]:
     return sorted(int(one) for one in drawn)
 
 
+@pytest.mark.thorough
 def test_a_replay_of_a_week_gives_the_same_incidents(week: Records) -> None:
     first = replayed(Driver(ALERTS), week, [])
     assert {one.rule_id for one in first} == {rule.id for rule in RULES}

@@ -166,6 +166,7 @@ def test_what_lasts_very_long_is_the_new_usual(drive: Drive) -> None:
     assert anomalies(driver)[-1].latest.direction == "below"
 
 
+@pytest.mark.thorough
 def test_each_hour_has_its_own_baseline(drive: Drive) -> None:
     driver = drive(
         application(

@@ -27,6 +27,7 @@ def test_generated_durations_are_in_the_buckets_that_calls_are_counted_in() -> N
     assert buckets_of(values).tolist() == [bucket_of(value) for value in values]
 
 
+@pytest.mark.thorough
 def test_fewer_than_one_window_in_a_thousand_is_a_false_alarm() -> None:
     found = [false_alarms(kind, WINDOWS, seed) for seed, kind in enumerate(KINDS)]
     judged, unusual = (sum(one) for one in zip(*found, strict=True))

@@ -172,6 +172,7 @@ def test_calls_that_found_nothing_make_no_endpoint(drive: Drive) -> None:
     assert found["x-calls-elsewhere"] == {"unmatched": 1, "dropped": 0}
 
 
+@pytest.mark.thorough
 def test_endpoints_beyond_the_limit_are_counted(drive: Drive) -> None:
     driver = learned(drive, *[call(f"/thing{number}x", body={}) for number in range(61)])
     found = document(driver)

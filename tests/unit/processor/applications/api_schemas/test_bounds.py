@@ -51,6 +51,7 @@ def letters(number: int) -> str:
     return "".join(chr(97 + number // 26**place % 26) for place in range(4))
 
 
+@pytest.mark.thorough
 def test_names_that_are_ids_are_bounded_and_reported_up_to_the_bound() -> None:
     endpoint = Endpoint(T0, T0, T0, T0)
     learned(endpoint, *calls(body={"a": 1}))
@@ -64,6 +65,7 @@ def test_names_that_are_ids_are_bounded_and_reported_up_to_the_bound() -> None:
     assert endpoint.truncated > 0
 
 
+@pytest.mark.thorough
 def test_enumerations_of_very_many_fields_are_given_up() -> None:
     endpoint = Endpoint(T0, T0, T0, T0)
     for word in range(11):

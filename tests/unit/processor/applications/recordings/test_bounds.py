@@ -29,6 +29,7 @@ def largest_row(driver: Driver) -> int:
     return max(len(row or b"") for _, row in driver.changelog)
 
 
+@pytest.mark.thorough
 def test_thousands_of_payloads_behind_one_slow_object_cost_what_they_add_and_are_stored() -> None:
     driver = Driver(APPLICATION)
     driver.objects_away = True
@@ -43,6 +44,7 @@ def test_thousands_of_payloads_behind_one_slow_object_cost_what_they_add_and_are
     assert driver.rows["waiting"] == 0
 
 
+@pytest.mark.thorough
 def test_numbers_with_gaps_everywhere_are_all_stored_and_no_row_grows() -> None:
     driver = Driver(APPLICATION)
     driver.objects_away = True

@@ -274,6 +274,7 @@ def test_any_mixture_of_sessions_uploads_and_repetitions_is_stored_in_order_and_
         assert listed(driver, session) == list(range(8))
 
 
+@pytest.mark.thorough
 def test_a_long_list_comes_in_parts() -> None:
     lookup = APPLICATION.lookups[0]
     driver = Driver(application(SessionRules()))

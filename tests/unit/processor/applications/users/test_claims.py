@@ -229,6 +229,7 @@ def test_a_claim_of_the_same_user_under_a_newer_number_is_granted(table: Table) 
     assert table.rows("email_claims") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(8))
 def test_in_any_order_of_steps_addresses_have_one_user_and_users_their_addresses(weather: Weather, seed: int) -> None:
     random_ = random.Random(seed)

@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def identity(beacon: Beacon) -> tuple[Any, ...]:
     return (beacon.client_time_ms, msgspec.json.encode(content, order="sorted"))
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=280)  # A seek that begins and ends before anything else was reported.
 def test_no_row_passes_its_limit_and_every_beacon_is_counted(seed: int) -> None:

@@ -78,6 +78,7 @@ def random_events(chance: random.Random) -> list[Event]:
     return [*events, (at_ms + chance.randrange(1, 10_000), "viewend", None, {})]
 
 
+@pytest.mark.thorough
 def test_no_mux_row_of_807_has_a_wrong_bitrate_sum_for_a_clock_that_steps() -> None:
     """19 of 807 had."""
     chance = random.Random(807)
@@ -108,6 +109,7 @@ def lossy(client: Client, chance: random.Random) -> list[Beacon]:
     return [one for at, one in enumerate(beacons) if at != 1 and (at in (0, 2) or chance.random() < 0.7)]
 
 
+@pytest.mark.thorough
 def test_no_row_of_696_whose_first_frame_was_lost_says_that_nothing_played() -> None:
     """12 of 696 lossy rows said `ebvs` beside 570 s of playing."""
     chance = random.Random(696)

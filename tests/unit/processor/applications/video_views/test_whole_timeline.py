@@ -82,6 +82,7 @@ def long_session() -> list[Beacon]:
 LONG: Final = {"mux": long_mux, "native": long_native, "cmcd": long_session}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("client", LONG)
 @pytest.mark.parametrize("order", ["as they came", "out of order and twice"])
 def test_it_has_every_event_that_a_row_with_room_for_it_would_have(

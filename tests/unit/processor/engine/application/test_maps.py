@@ -108,6 +108,7 @@ def test_a_lookup_scans_what_is_committed(drive: Drive) -> None:
     assert core.look(LOOKUP, b"k") is None
 
 
+@pytest.mark.thorough
 def test_a_quarantined_key_takes_its_entries_along_and_has_them_again_when_released(drive: Drive) -> None:
     driver = drive(MAPPED)
     pipe(driver, b"k", *(b"%04d" % number for number in range(1_500)))
@@ -133,6 +134,7 @@ def test_a_row_that_is_rejected_takes_its_entries_along(drive: Drive) -> None:
     assert driver.rows == {"counts": 1, "words": 1}
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_in_which_timers_fire_is_bounded_by_rows() -> None:
     core = Core(MAPPED, 0, MemoryStore())
     words = (b"%06d" % number for number in range(3 * FIRED_ROWS_MAX))

@@ -36,6 +36,7 @@ def poison(driver: Driver, key: bytes, times: int, at_ms: int = 1000) -> None:
         driver.pipe(BEACONS, key, b"poison", at_ms=at_ms)
 
 
+@pytest.mark.thorough
 def test_many_keys_that_fail_end_nothing_and_the_others_go_on(drive: Drive) -> None:
     """51 failures, each of its own key, ended every slot, one after the other."""
     driver = drive(RULED)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -166,11 +167,13 @@ def wanted(rows: Rows, owner: bytes, limit: int, prefix: bytes, after: bytes | N
     return found[:limit]
 
 
+@pytest.mark.thorough
 def test_a_scan_sees_what_was_last_put() -> None:
     for seed in range(200):
         _play(random.Random(seed), MemoryStore)
 
 
+@pytest.mark.thorough
 def test_a_scan_over_rocksdb_sees_what_was_last_put(tmp_path: Path) -> None:
     memory = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
     for seed in range(12):

@@ -88,6 +88,7 @@ class Loop(SimpleNamespace):
         return self.watches.add(partition, lambda: self.ask(query, subject, partition), until)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PATHS)
 async def test_no_request_to_a_slot_is_answered_500(name: str) -> None:
     port, here = free_port(), Here()

@@ -173,6 +173,7 @@ def test_what_the_group_confirms_is_reported_and_nothing_else(setup: Setup) -> N
         assert (status, headers["Retry-After"]) == (503, "1")
 
 
+@pytest.mark.thorough
 def test_a_group_that_stays_unsettled_is_waited_for_and_then_reported_as_such(setup: Setup) -> None:
     setup.group.is_settled, setup.group.member_id = False, "nobody"
     assert setup.get("/counts/there")[0] == 503

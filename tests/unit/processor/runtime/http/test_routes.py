@@ -163,6 +163,7 @@ def test_an_owner_answers_for_itself_and_says_what_the_handler_says(process: Pro
     assert process.ask("/things/absent").status == 404
 
 
+@pytest.mark.thorough
 def test_another_process_asks_the_owner_in_one_hop(process: Process, make: Callable[..., Process]) -> None:
     other = make("test/1", seconds_max=1.0)
     elsewhere(other, process.url)

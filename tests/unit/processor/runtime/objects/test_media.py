@@ -212,6 +212,7 @@ def test_a_request_may_fail_for_days_and_waits_no_longer_than_the_maximum() -> N
     assert {retry_seconds(tries) for tries in (6, 100, 1_000_000)} == {RETRY_SECONDS_MAX}
 
 
+@pytest.mark.thorough
 def test_requests_that_fail_for_good_hold_no_place_of_others(
     broker: Broker, pool: MediaPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +228,7 @@ def test_requests_that_fail_for_good_hold_no_place_of_others(
     turn_until(media, core, lambda: not core.media_requests)
 
 
+@pytest.mark.thorough
 def test_objects_that_are_refused_for_good_are_rejected_and_hold_up_no_others(
     broker: Broker, refusing: RefusingStore
 ) -> None:

@@ -43,6 +43,7 @@ def test_a_poison_record_waits_for_the_commit_in_flight_without_holding_the_loop
     assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 3}
 
 
+@pytest.mark.thorough
 def test_poison_that_waits_for_a_commit_that_is_aborted_is_met_again(scene: Scene) -> None:
     scene.threads.is_holding = True
     scene.broker.answers = [Aborted("ILLEGAL_GENERATION: by the test", "ILLEGAL_GENERATION")]

@@ -14,6 +14,7 @@ from tests.unit.processor.engine.counting import APPLICATION
 SECONDS_MAX = 60.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "hanging"), [("commits", 3 * COMMIT_THREADS), ("takeovers", 3 * TAKEOVER_THREADS)])
 def test_partitions_whose_broker_hangs_do_not_hold_up_the_others(kind: str, hanging: int) -> None:
     """Three quarters of 64 partitions hang; the commits, flushes, takeovers and closes of the rest go on."""

@@ -115,6 +115,7 @@ class Rows:
         return len(self.rows)
 
 
+@pytest.mark.thorough
 async def test_what_is_uploaded_is_stored_reported_once_and_found_again_by_the_next_owner(
     settings: ProcessorSettings, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def rounded(found: list[Suspect]) -> list[tuple[Any, ...]]:
 USUAL = traffic(1, 30_000, 0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "cohort",
     [
@@ -103,6 +104,7 @@ def test_the_cohort_that_became_worse_is_the_only_suspect(cohort: dict[str, str]
     assert found[0].excess == pytest.approx(found[0].events * 5 / 6, rel=0.15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("worse", "said"),
     [
@@ -150,6 +152,7 @@ def test_nothing_is_suspect_where_nothing_became_worse(seed: int) -> None:
     assert suspects(counted(traffic(10 + seed, 20_000, 0.02), USUAL)) == []
 
 
+@pytest.mark.thorough
 def test_a_change_of_everything_and_another_mix_of_viewers_are_nobodys() -> None:
     everything = traffic(4, 20_000, 0.06)
     phones = traffic(5, 40_000, 0.02)
@@ -180,6 +183,7 @@ def test_another_mix_within_a_cohort_names_no_wider_one() -> None:
     assert suspects(counted(of(20_000, 0.6), of(40_000, 0.2))) == []
 
 
+@pytest.mark.thorough
 def test_two_incidents_are_two_suspects_and_no_view_counts_twice() -> None:
     def worse(columns: Columns, number: int) -> bool:
         return is_of(cdn="own")(columns, number) or is_of(asn="3215")(columns, number)
@@ -192,6 +196,7 @@ def test_two_incidents_are_two_suspects_and_no_view_counts_twice() -> None:
     assert sum(one.exposure for one in found) == views
 
 
+@pytest.mark.thorough
 def test_a_version_that_is_new_is_suspect_too() -> None:
     now = traffic(7, 20_000, 0.02, 6, is_of(player_version="app 2"))
     old = traffic(8, 30_000, 0.02)
@@ -204,6 +209,7 @@ def test_a_version_that_is_new_is_suspect_too() -> None:
     assert found.usual_exposure == 0
 
 
+@pytest.mark.thorough
 def test_a_sum_of_few_large_values_is_no_proof() -> None:
     chance = np.random.default_rng(9)
     calm, worse = traffic(9, 20_000, 0.0), is_of(cdn="own")
@@ -221,6 +227,7 @@ def test_a_sum_of_few_large_values_is_no_proof() -> None:
     assert found(stalls * factors) == [{"cdn": "own"}]
 
 
+@pytest.mark.thorough
 def test_counts_of_combinations_give_what_views_give_in_any_order() -> None:
     now = traffic(2, 20_000, 0.02, 6, is_of(cdn="fastly", country="DE"))
     cells: dict[tuple[str | None, ...], list[float]] = {}
@@ -273,6 +280,7 @@ def test_an_unknown_value_can_be_the_suspect() -> None:
     assert named(suspects(counted(unknown["now"], unknown["usual"]))) == [{"cdn": None}]
 
 
+@pytest.mark.thorough
 def test_what_never_happened_before_is_a_suspect_where_it_happens() -> None:
     now = traffic(2, 20_000, 0.0)
     worse = np.array([is_of(cdn="own", country="DE")(now.columns, number) for number in range(20_000)])
@@ -281,6 +289,7 @@ def test_what_never_happened_before_is_a_suspect_where_it_happens() -> None:
     assert named(suspects(counted(now, Range(USUAL.columns, np.zeros(30_000))))) == [{"cdn": "own", "country": "DE"}]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("usual", "now"), [(20, 6), (50, 16), (200, 66)])
 def test_what_always_fails_is_no_suspect(usual: int, now: int) -> None:
     """A title that never plays is as it was, however good all others are."""
@@ -311,6 +320,7 @@ def test_cohorts_that_are_a_little_worse_leave_room_for_one_that_is_a_suspect() 
     assert named(suspects(of_cells(("asn", "cdn"), cells)))[0] == {"asn": "worse"}
 
 
+@pytest.mark.thorough
 def test_a_search_ends_when_it_has_as_many_as_are_wanted() -> None:
     def worse(columns: Columns, number: int) -> bool:
         return is_of(cdn="own")(columns, number) or is_of(asn="3215")(columns, number)
@@ -325,6 +335,7 @@ def test_a_search_ends_when_it_has_as_many_as_are_wanted() -> None:
     assert len(both.near) <= NEAR_MAX
 
 
+@pytest.mark.thorough
 def test_a_search_that_goes_on_finds_what_a_longer_one_does() -> None:
     def worse(columns: Columns, number: int) -> bool:
         return any(is_of(**{name: value})(columns, number) for name, value in (("cdn", "own"), ("asn", "3215")))
@@ -336,6 +347,7 @@ def test_a_search_that_goes_on_finds_what_a_longer_one_does() -> None:
         assert search.until(limit) == searched(counts, limit=limit)
 
 
+@pytest.mark.thorough
 def test_descriptions_of_the_same_rows_are_told_apart_by_their_costs_in_any_order_of_rows() -> None:
     """Sums of times are no whole numbers: rounded, those by one dimension would differ from those by another."""
     chance = np.random.default_rng(7)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import msgspec
+import pytest
 
 from services.dashboard.live.slices import slices_of, summed
 from services.processor.applications.video_views.app import application
@@ -142,6 +143,7 @@ def test_pairs_of_dimensions_are_counted_too(drive: Drive) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_slices_add_up_however_many_values_there_are() -> None:
     dimensions = ("cdn", "video_title")
     driver = Driver(application(RULES, live_dimensions=dimensions))

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def rows_of(driver: Driver) -> dict[str, dict[str, Any]]:
     return {row.view_id: fields(row, ARRIVAL_FIELDS) for row in rows(driver)}
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 1 << 32))
 def test_a_long_session_has_the_same_rows_when_its_beacons_are_a_little_out_of_order_and_come_again(seed: int) -> None:
     random_ = random.Random(seed)
@@ -72,6 +74,7 @@ def test_a_long_session_has_the_same_rows_when_its_beacons_are_a_little_out_of_o
     assert_each_is_counted_once(driver, len(arrived), len(beacons))
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 1 << 32))
 def test_every_beacon_of_a_long_session_is_counted_once_in_any_order(seed: int) -> None:
     random_ = random.Random(seed)

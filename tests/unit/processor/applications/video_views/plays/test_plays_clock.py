@@ -30,6 +30,7 @@ def rows_of(beacons: list[Beacon]) -> list[tuple[str, str | None, int, int, int]
     return sorted((row.view_id, row.video_id, row.beacon_count, row.seq_gaps, row.watch_ms) for row in found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_ms", [-HOUR_MS, -5 * MINUTE_MS, -MINUTE_MS])
 @pytest.mark.parametrize("records", [10, 60])
 def test_the_plays_are_in_the_order_in_which_they_were_received(by_ms: int, records: int) -> None:
@@ -54,6 +55,7 @@ def test_a_play_that_begins_again_where_the_one_before_began_by_the_clock(by_ms:
         assert rows_of(beacons) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_ms", [-HOUR_MS, -5 * MINUTE_MS])
 def test_the_beacons_of_a_long_play_stay_in_it(by_ms: int) -> None:
     records = 2 * RECENT_STEPS_MAX
@@ -84,6 +86,7 @@ def received(beacon: Beacon, delay_ms: int) -> Beacon:
     return msgspec.structs.replace(beacon, recv_time_ms=recv_ms, clock_offset_ms=delay_ms)
 
 
+@pytest.mark.thorough
 def test_what_looked_like_a_clock_that_was_set_back_is_judged_again_by_what_comes_later() -> None:
     """The first play waits for a connection, beside quick beacons of the second one; of these one is received after it."""
     beacons = [
@@ -100,6 +103,7 @@ def test_what_looked_like_a_clock_that_was_set_back_is_judged_again_by_what_come
     assert found == {(("s1", "a", 2), ("s1.2", "b", 3))}
 
 
+@pytest.mark.thorough
 def test_a_clock_that_was_set_forward_and_one_that_was_set_back_are_found_in_any_order_of_arrival() -> None:
     late_copy = received(cmcd(27, "heartbeat", 3_574_642, sta="p", cid="a"), -2_704_460)
     beacons = [
@@ -131,6 +135,7 @@ def test_a_copy_that_was_received_late_is_no_beacon_of_another_clock() -> None:
     assert counts == [4, 4]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", ["a", "b"])
 @pytest.mark.parametrize("by_ms", [-HOUR_MS, -30 * MINUTE_MS, -5 * MINUTE_MS])
 @pytest.mark.parametrize("is_beginning_lost", [False, True])
@@ -144,6 +149,7 @@ def test_a_clock_set_back_into_a_long_play_splits_none_and_hides_none(
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", ["a", "b"])
 def test_numbers_that_are_settled_in_another_play_are_no_copies(content: str) -> None:
     later, earlier = play(150, 2_000_007, content), play(150, 0, "a")[1:]
@@ -155,6 +161,7 @@ def test_numbers_that_are_settled_in_another_play_are_no_copies(content: str) ->
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", ["a", "b"])
 def test_two_long_plays_whose_beginnings_come_last(content: str) -> None:
     first, second = play(300, 0, "a"), play(300, 3_010_007, content)

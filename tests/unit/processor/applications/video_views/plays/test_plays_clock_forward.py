@@ -33,6 +33,7 @@ def late(beacon: Beacon, by_ms: int) -> Beacon:
     return received(beacon, (beacon.clock_offset_ms or 0) + by_ms)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("by_ms", "stretch", "steps"),
     [
@@ -57,6 +58,7 @@ def test_a_clock_that_is_set_to_before_its_play_began_and_right_again(by_ms: int
         assert rows_of(beacons) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_ms", [-95 * SECOND_MS, -HOUR_MS])
 def test_where_beacons_are_lost(by_ms: int) -> None:
     beacons = [one for at, one in enumerate(two_plays(30, 60, by_ms, range(5, 35))) if at not in (28, 35, 45, 64, 65)]
@@ -66,6 +68,7 @@ def test_where_beacons_are_lost(by_ms: int) -> None:
         random.Random(seed).shuffle(beacons)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_ms", [-95 * SECOND_MS, -HOUR_MS])
 def test_a_clock_that_goes_back_and_forth(by_ms: int) -> None:
     stretch = [*range(5, 12), *range(20, 31), *range(40, 50)]
@@ -76,6 +79,7 @@ def test_a_clock_that_goes_back_and_forth(by_ms: int) -> None:
         random.Random(seed).shuffle(beacons)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_ms", [-95 * SECOND_MS, -HOUR_MS])
 @pytest.mark.parametrize(("until", "steps"), [(60, (1, 0)), (75, (1, 1))])
 def test_forward_between_two_plays_or_in_the_next_one(by_ms: int, until: int, steps: tuple[int, int]) -> None:
@@ -90,6 +94,7 @@ def test_forward_between_two_plays_or_in_the_next_one(by_ms: int, until: int, st
         random.Random(seed).shuffle(beacons)
 
 
+@pytest.mark.thorough
 def test_by_another_clock_in_each_play() -> None:
     second = [stepped(one, -95 * SECOND_MS if 5 <= at < 15 else 0) for at, one in enumerate(play(30, 310_000, "b"))]
     third = [stepped(one, -HOUR_MS if 5 <= at < 15 else 0) for at, one in enumerate(play(30, 620_000, "c"))]
@@ -99,6 +104,7 @@ def test_by_another_clock_in_each_play() -> None:
         random.Random(seed).shuffle(beacons)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_ms", [-95 * SECOND_MS, -HOUR_MS])
 @pytest.mark.parametrize(("first", "stretch"), [(200, range(5, 35)), (30, range(5, 150)), (30, range(100, 160))])
 def test_when_what_showed_it_cannot_be_moved_any_more(by_ms: int, first: int, stretch: range) -> None:
@@ -108,6 +114,7 @@ def test_when_what_showed_it_cannot_be_moved_any_more(by_ms: int, first: int, st
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("delay_ms", [40_000, 60_000, 300_000])
 def test_beacons_that_were_delayed_alike_stay_where_they_were_sent(delay_ms: int) -> None:
     """The last two of a play, where the next one lost the same two; those of its middle; the first ones of the next."""

@@ -103,6 +103,7 @@ def test_short_plays_are_whole_in_any_order_of_arrival(seed: int) -> None:
         random.Random(seed).shuffle(beacons)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(15))
 def test_long_plays_are_whole_in_their_order_of_receipt(seed: int) -> None:
     generated = long_plays(seed)

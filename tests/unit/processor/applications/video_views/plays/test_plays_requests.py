@@ -24,6 +24,7 @@ def play(records: int, at_ms: int, content: str, *, early_ms: int, stepped_ms: i
     return [stepped(one, stepped_ms) for one in beacons]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("early_ms", [400, 3_000, 20_000])
 @pytest.mark.parametrize("by_ms", [0, -MINUTE_MS, -5 * MINUTE_MS, -HOUR_MS])
 def test_a_request_that_was_over_before_its_play_began_is_of_it(by_ms: int, early_ms: int) -> None:

@@ -118,6 +118,7 @@ NAMES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", NAMES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("event", ["viewstart", "request", "error", "ad"])
 def test_no_value_of_any_attribute_is_rejected_or_makes_a_row_that_nobody_reads(

@@ -23,6 +23,7 @@ from tests.unit.processor.applications.video_views.beacons import (
 WATCHED_MS = 50 * HOUR_MS
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", ["mux", "cmcd"])
 def test_50_hours_watched_are_50_hours_in_one_row(source: str) -> None:
     driver = Driver(application(RULES))

@@ -43,6 +43,7 @@ def spooled(heartbeats: int) -> list[Beacon]:
     return [*rest, mux(3 + heartbeats, "viewend", 1_000 * heartbeats + 500, video_id="film"), first, playing]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("heartbeats", [HELD_STEPS_MAX - 1, HELD_STEPS_MAX, HELD_STEPS_MAX + 1, 1_000])
 def test_a_view_whose_viewstart_comes_after_hundreds_of_its_beacons_has_a_row(drive: Drive, heartbeats: int) -> None:
     driver = driver_of(drive)
@@ -69,6 +70,7 @@ def test_a_view_whose_gap_is_given_up_before_its_viewstart_comes_has_a_row(drive
     assert (row.late_count, row.seq_gaps) == (1, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gaps", [NUMBER_RANGES_MAX, 2 * NUMBER_RANGES_MAX])
 def test_a_view_whose_viewstart_comes_after_more_gaps_than_are_remembered_has_a_row(drive: Drive, gaps: int) -> None:
     driver = driver_of(drive)
