@@ -326,7 +326,7 @@ WEBHOOKS_PENDING: Final = Metric("playhead_webhooks_pending_records", "gauge", "
 NOTIFICATIONS_CHANGES: Final = Metric(
     "playhead_notifications_changes_total",
     "counter",
-    "Changes of incidents read from topic alert_events: new, known (they were landed before), undecodable.",
+    "Changes of incidents read from topic alert_events: new, known (they were landed before), undecodable, refused by Postgres.",
     ("outcome",),
 )
 NOTIFICATIONS_MESSAGES: Final = Metric(

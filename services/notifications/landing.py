@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from services.alerts.store import incidents
 from services.notifications.settings import NotificationsSettings
-from services.rim.database.pool import NotPublished, Postgres, PostgresAway
+from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.kafka.connection import client_config, log_client_error, passes, session_config
 from services.rim.telemetry.metrics import counter
 from shared import codec
@@ -67,10 +67,19 @@ class Landing:
             await asyncio.to_thread(self._consumer.close)
 
     async def _land(self, events: Sequence[AlertEvent], stop: threading.Event) -> None:
-        """All or none; waits for Postgres as long as it takes."""
+        """All or none; waits for Postgres as long as it takes. A change whose data Postgres refuses holds up no other."""
         while events and not stop.is_set():
             try:
                 new = await self._postgres.ask(partial(_land_all, events=events))
+            except QueryRefused as error:
+                if not isinstance(error.__cause__, psycopg.DataError):
+                    raise
+                if len(events) > 1:
+                    for one in events:
+                        await self._land([one], stop)
+                else:
+                    _pass_over(events[0], str(error))
+                return
             except (PostgresAway, NotPublished) as error:
                 log.warning("cannot_land", kind=type(error).__name__, changes=len(events))
                 await asyncio.sleep(_AWAY_SECONDS)
@@ -90,6 +99,11 @@ class Landing:
     def _assigned(self, _consumer: Consumer, partitions: list[Any]) -> None:
         log.info("assigned", partitions=sorted(one.partition for one in partitions))
         self.is_assigned = True
+
+
+def _pass_over(event: AlertEvent, why: str) -> None:
+    counter(NOTIFICATIONS_CHANGES).labels("refused").inc()
+    log.error("change_refused", incident=event.incident_id, revision=event.revision, why=why)
 
 
 async def _land_all(connection: psycopg.AsyncConnection, events: Sequence[AlertEvent]) -> int:

@@ -89,7 +89,7 @@ async def land(connection: psycopg.AsyncConnection, event: AlertEvent) -> bool:
         "revision": event.revision,
         "opened": _time(event.opened_ms),
         "closed": _time(event.at_ms) if event.change == "closed" else None,
-        "event": Jsonb(msgspec.to_builtins(event)),
+        "event": Jsonb(_storable(msgspec.to_builtins(event))),
     }
     await connection.execute(_LAND, values)
     if (await connection.execute(_CHANGE, values)).rowcount != 1:
@@ -110,6 +110,15 @@ async def land(connection: psycopg.AsyncConnection, event: AlertEvent) -> bool:
             one["skipped"] = row != (True,)
         await connection.execute(_DELIVER, one)
     return True
+
+
+def _storable(value: Any) -> Any:
+    """JSON without zero characters, which Postgres has in no text: slices have the names that players send."""
+    if isinstance(value, str):
+        return value.replace("\0", " ")
+    if isinstance(value, dict):
+        return {_storable(name): _storable(one) for name, one in value.items()}
+    return [_storable(one) for one in value] if isinstance(value, list) else value
 
 
 def delivery_id(incident_id: str, revision: int, receiver_id: str) -> str:

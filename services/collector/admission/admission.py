@@ -209,11 +209,14 @@ class Admission:
     def _with_new_views(
         self, parsed: ParsedBody, amounts: dict[str, Amount]
     ) -> tuple[dict[str, Amount], frozenset[int]]:
-        beacons = [one for one in parsed.accepted if isinstance(one, Beacon)]
+        views: dict[str, set[tuple[str, str]]] = {customer_id: set() for customer_id in amounts}
+        # In one pass: a body may be of thousands of customers.
+        for one in parsed.accepted:
+            if isinstance(one, Beacon):
+                views[one.customer_id].add((one.customer_id, one.view_id))
         unknown: set[int] = set()
         for customer_id, amount in amounts.items():
-            views = {(customer_id, one.view_id) for one in beacons if one.customer_id == customer_id}
-            new = self._known_views.unknown(views)
+            new = self._known_views.unknown(views[customer_id])
             if new:
                 amounts[customer_id] = replace(amount, new_views=len(new))
                 unknown |= new

@@ -4,7 +4,7 @@ The clock advances by this machine's time only while all records that the inputs
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from services.processor.engine.application.application import Application
@@ -15,34 +15,39 @@ from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.partition.caught_up import CaughtUp
 from services.processor.runtime.telemetry import counts
 
-#: Records folded at once: a few milliseconds, after which the loop looks at its clock.
+#: Records folded at once, after which the loop looks at its clock: some milliseconds, or one record that takes longer.
 SLICE_RECORDS: Final = 500
+SLICE_SECONDS: Final = 0.02
+#: Records between two looks at the clock within a slice; fewer where each takes long, which a client may bring about.
+_CHUNK_RECORDS: Final = 50
 
 
 class Inputs:
-    """All inputs of one partition. `ends` are their confirmed ends, as far as they are known."""
+    """All inputs of one partition. `ends` are their confirmed ends, as far as they are known; `now` is a monotonic clock (s)."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self.topics = [topic.name for topic in application.inputs]
         self._application = application
         self._inbox = Inbox(application)
         #: The clock, and the latest monotonic time of this machine at which it had this value.
         self._anchor = (0, 0.0)
         self._caught_up = CaughtUp(self.topics)
+        self._chunk_records = _CHUNK_RECORDS
 
     # Input.
 
     def start(self, core: Core, *, time_goes_on: bool = False) -> None:
         """Everything is read again, from the core's position. `time_goes_on`: the clock does not wait for that."""
         self._inbox.start(self.folded(core))
-        now = time.monotonic()
+        now = self._now()
         if not time_goes_on:
             self._anchor = (core.clock_ms, now)
         self._caught_up.restart(now)
 
     def accept(self, topic: str, records: list[Record], position: int) -> None:
         """Takes records read from an input up to (not including) offset `position`."""
-        self._inbox.add(topic, records, position, time.monotonic())
+        self._inbox.add(topic, records, position, self._now())
 
     def confirm(self, ends: Mapping[str, End]) -> None:
         """The leaders have reported their ends."""
@@ -54,21 +59,39 @@ class Inputs:
     @property
     def has_ready(self) -> bool:
         """Whether there are records that can be folded at once."""
-        return bool(self._inbox.ready(time.monotonic()))
+        return bool(self._inbox.ready(self._now()))
 
     def fold_slice(self, core: Core) -> bool:
         """Folds the next records, at most one slice. False when there is no record, or the core did not take all of them."""
         unwaited = self._inbox.unwaited
         try:
-            ready = self._inbox.ready(time.monotonic())[:SLICE_RECORDS]
+            ready = self._inbox.ready(self._now())[:SLICE_RECORDS]
             if not ready:
                 return False
-            folded = core.fold(ready)
+            folded, is_taken = self._fold(core, ready)
         finally:
             counts.unwaited(self._application.name, self._inbox.unwaited - unwaited)
         self._inbox.remove_folded(folded)
-        self._anchor = (core.clock_ms, time.monotonic())
-        return folded == len(ready)
+        self._anchor = (core.clock_ms, self._now())
+        return is_taken
+
+    def _fold(self, core: Core, records: Sequence[Record]) -> tuple[int, bool]:
+        """How many of the records were folded within a slice's time, and whether the core took all that it was given."""
+        ends_at = self._now() + SLICE_SECONDS
+        folded = 0
+        while folded < len(records):
+            given = records[folded : folded + self._chunk_records]
+            began_at = self._now()
+            taken = core.fold(given)
+            folded += taken
+            if taken < len(given):
+                return folded, False
+            now = self._now()
+            fitting = int(len(given) * SLICE_SECONDS / max(now - began_at, 1e-9))
+            self._chunk_records = max(1, min(_CHUNK_RECORDS, fitting))
+            if now >= ends_at:
+                break
+        return folded, True
 
     def run_clock(self, core: Core) -> None:
         """The clock runs on only while everything that the leaders have is known to be folded."""

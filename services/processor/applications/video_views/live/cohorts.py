@@ -111,6 +111,7 @@ class Cohorts:
 
 
 def _text(value: Any) -> str:
+    """A value as a slice names it. Databases that keep slices take no text with a zero character."""
     if value in (None, ""):
         return ""
-    return str(value)[:SLICE_VALUE_CHARS_MAX].replace(PAIR_SEPARATOR, " ")
+    return str(value)[:SLICE_VALUE_CHARS_MAX].replace(PAIR_SEPARATOR, " ").replace("\0", " ")
