@@ -15,7 +15,7 @@ SCHEMA_VERSION: Final = 1
 
 #: What a client may claim: any longer time (ms since 1970 up to the year 2255) or larger count is no measurement.
 NUMBER_MAX: Final = 9_000_000_000_000
-#: 24 h at 10 Gbps; an integral that reaches it stays there.
+#: More than 24 h at 10 Gbps. An integral that is larger is this in its row.
 INTEGRAL_MAX: Final = 1 << 60
 
 #: Every integer of a row has the bounds of its meaning: the processor keeps to them, the warehouse rejects what does not.

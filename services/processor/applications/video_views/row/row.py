@@ -25,7 +25,7 @@ from services.processor.applications.video_views.view.progress.progress import (
 )
 from services.processor.applications.video_views.view.progress.timeline import events_of
 from services.processor.applications.video_views.view.state import ViewState, clock_offset_ms, complete_progress, since
-from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
 from shared.sources import SOURCES
 
 _DAY_MS: Final = 86_400_000
@@ -80,6 +80,7 @@ def to_row(
     counted_ms = counters.get("rebuffer_ms", 0) if SOURCES[view.source].counts_itself else 0
     reason = end_reason(progress, rebuffer_ms=counted_ms, is_superseded=view.play.is_superseded)
     begun_ms = begun_ms_of(progress, counters)
+    bitrate_integral = min(progress.bitrate_integral, INTEGRAL_MAX)
     measures = Measures(
         startup_ms=startup.startup_ms,
         has_started=startup.has_started,
@@ -88,7 +89,7 @@ def to_row(
         rebuffer_ms=counters.get("rebuffer_ms", ours.rebuffer_ms),
         playback_failed=failed,
         ebvs=not startup.has_started and not had_failed,
-        avg_bitrate_bps=progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
+        avg_bitrate_bps=bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
         **_scale_fields(counters, ours.scale, ("upscale_integral", "scale_time_ms", "max_upscale")),
     )
     return View(
@@ -173,7 +174,7 @@ def _playing_fields(progress: Progress, ours: Progress, counters: dict[str, Any]
         "seek_ms": counters.get("seek_ms", ours.seek_ms),
         "max_seek_ms": counters.get("max_seek_ms", longest_seek_ms(ours)),
         "dropped_frames": counters.get("dropped_frames"),
-        "bitrate_integral": progress.bitrate_integral,
+        "bitrate_integral": min(progress.bitrate_integral, INTEGRAL_MAX),
         "bitrate_time_ms": progress.bitrate_time_ms,
         "rendition_up": progress.rendition_up,
         "rendition_down": progress.rendition_down,

@@ -112,6 +112,14 @@ def _judge_again(progress: Progress) -> None:
             delivery.take_back(progress.scale, one.gap_ms, one.upscale, one.downscale)
 
 
+def _unjudged_integral(progress: Progress) -> int:
+    """What the silences that may be gaps have in the sum of bitrates. It is not cut before it is taken back or stays for good.
+
+    `UNJUDGED_MAX` days at the highest bitrate and the largest sum of a row are less than 2^63, which a stored number may be.
+    """
+    return sum(one.bitrate_bps * one.gap_ms for one in progress.unjudged)
+
+
 def _elapsed_to(progress: Progress, next_step: Step) -> Elapsed:
     """The time from the last timed step to the one that follows it."""
     state, is_in_ad = progress.state, _is_in_ad(progress)
@@ -148,7 +156,9 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
         progress.playing_ms += elapsed_ms
         if progress.bitrate_bps:
             integral = progress.bitrate_integral + progress.bitrate_bps * elapsed_ms
-            progress.bitrate_integral = min(integral, INTEGRAL_MAX)
+            if integral > INTEGRAL_MAX:
+                integral = min(integral, INTEGRAL_MAX + _unjudged_integral(progress))
+            progress.bitrate_integral = integral
             progress.bitrate_time_ms += elapsed_ms
         if progress.scale is not None:
             delivery.integrate(progress.scale, elapsed_ms)

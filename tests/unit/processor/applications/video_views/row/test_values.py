@@ -12,6 +12,7 @@ from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
+from shared.schemas.view import INTEGRAL_MAX
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -25,7 +26,11 @@ from tests.unit.processor.applications.video_views.beacons import (
     rows,
     watch,
 )
+from tests.unit.processor.applications.video_views.test_any_order import row_of
 from tests.unit.processor.applications.video_views.view.order.test_by_time import timed
+
+DAY_MS = 86_400_000
+BPS_MAX = 10_000_000_000
 
 
 @pytest.mark.parametrize("nonsense", [-5, 1 << 62, 1 << 64, 1e300, "1e999", "nan", "-inf", "x", None, True, [], {}])
@@ -184,3 +189,41 @@ def test_with_any_clock_of_a_player_the_row_is_within_its_bounds(
     (row,) = rows(driver)
     assert row.beacon_count == len(story)
     assert max(row.startup_ms or 0, row.content_startup_ms or 0, row.max_seek_ms, row.seek_ms) <= 86_400_000
+
+
+def in_one_post(*events: tuple[str, int]) -> list[Beacon]:
+    """Native beacons without numbers that all give the highest bitrate, sent together at the last of their times."""
+    sent_ms = events[-1][1]
+    return [
+        msgspec.structs.replace(
+            timed("native", event, at_ms, bitrate_bps=BPS_MAX),
+            recv_time_ms=T0 + sent_ms + SKEW_MS,
+            sent_time_ms=T0 + sent_ms,
+            clock_offset_ms=SKEW_MS,
+        )
+        for event, at_ms in events
+    ]
+
+
+@pytest.mark.parametrize("rhythm_ms", [10_000, 60_000])
+def test_silences_of_days_at_the_highest_bitrate_leave_a_row_that_can_be_read(rhythm_ms: int) -> None:
+    """Its sum of bitrates was below zero, since more was taken back than had been added."""
+    days = [("rendition", DAY_MS), ("rendition", 2 * DAY_MS)]
+    beats = [("heartbeat", 2 * DAY_MS + number * rhythm_ms) for number in range(1, 6)]
+    row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days, *beats))
+    # The heartbeats show that both days were gaps.
+    assert (row["gap_ms"], row["gap_count"], row["playing_ms"]) == (2 * DAY_MS - 10, 2, 5 * rhythm_ms)
+    assert (row["bitrate_integral"], row["bitrate_time_ms"]) == (BPS_MAX * 5 * rhythm_ms, 5 * rhythm_ms)
+    assert row["avg_bitrate_bps"] == BPS_MAX
+
+
+def test_a_sum_of_bitrates_that_is_too_large_for_a_row_is_the_largest_that_a_row_has() -> None:
+    """No heartbeat shows a rhythm: days of silence count as playing."""
+    days = [("rendition", number * DAY_MS) for number in range(1, 31)]
+    row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days))
+    assert (row["bitrate_integral"], row["bitrate_time_ms"]) == (INTEGRAL_MAX, 30 * DAY_MS - 10)
+    assert row["avg_bitrate_bps"] == INTEGRAL_MAX // row["bitrate_time_ms"]
+    # Heartbeats of a rhythm take back the silences that are kept: what is left is as large.
+    beats = [("heartbeat", 30 * DAY_MS + 10_000 * number) for number in range(1, 6)]
+    row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days, *beats))
+    assert (row["bitrate_integral"], row["gap_count"]) == (INTEGRAL_MAX, 8)
