@@ -22,7 +22,8 @@ INTEGRAL_MAX: Final = 1 << 60
 #: A count, or a time that lasts.
 Amount = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 #: A time by a client's clock, corrected by an offset that is no better known.
-ClientTime = Annotated[int, msgspec.Meta(ge=-2 * NUMBER_MAX, le=2 * NUMBER_MAX)]
+CLIENT_TIME_MAX: Final = 2 * NUMBER_MAX
+ClientTime = Annotated[int, msgspec.Meta(ge=-CLIENT_TIME_MAX, le=CLIENT_TIME_MAX)]
 #: A time by the broker's clock.
 AppendTime = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 #: A difference of two clocks.

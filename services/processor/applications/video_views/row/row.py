@@ -24,7 +24,13 @@ from services.processor.applications.video_views.view.progress.progress import (
     longest_seek_ms,
 )
 from services.processor.applications.video_views.view.progress.timeline import events_of
-from services.processor.applications.video_views.view.state import ViewState, clock_offset_ms, complete_progress, since
+from services.processor.applications.video_views.view.state import (
+    ViewState,
+    clock_offset_ms,
+    complete_progress,
+    server_ms,
+    since,
+)
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
 from shared.sources import SOURCES
 
@@ -102,9 +108,9 @@ def to_row(
         day=first_append_ms // _DAY_MS,
         first_append_ms=view.first_append_ms,
         last_append_ms=view.last_append_ms,
-        view_start_ms=begun_ms + offset_ms,
+        view_start_ms=server_ms(begun_ms, offset_ms),
         # Where the clock stepped, it is not known on which side of the step a request began.
-        view_end_ms=(progress.at_ms if progress.clock.step_count else progress.last_at_ms) + offset_ms,
+        view_end_ms=server_ms(progress.at_ms if progress.clock.step_count else progress.last_at_ms, offset_ms),
         end_reason=reason,
         view_dropped=reason in ("timeout", "long_rebuffer"),
         startup_failed=failed and not startup.has_started,

@@ -12,7 +12,7 @@ from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
-from shared.schemas.view import INTEGRAL_MAX
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -227,3 +227,46 @@ def test_a_sum_of_bitrates_that_is_too_large_for_a_row_is_the_largest_that_a_row
     beats = [("heartbeat", 30 * DAY_MS + 10_000 * number) for number in range(1, 6)]
     row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days, *beats))
     assert (row["bitrate_integral"], row["gap_count"]) == (INTEGRAL_MAX, 8)
+
+
+@pytest.mark.parametrize("make", [mux, native])
+def test_a_first_request_sent_in_another_age_is_a_gap_of_a_day(make: Callable[..., Beacon]) -> None:
+    """Its row had a gap of 285 years, which nobody can read."""
+    events = [("viewstart", 0), *(("heartbeat", 10_000 * number) for number in range(1, 6)), ("adbreakstart", 51_000)]
+    story = [make(seq, event, at_ms) for seq, (event, at_ms) in enumerate((*events, ("playing", 60_000)), 1)]
+    story[-2] = msgspec.structs.replace(
+        story[-2], event="ad", source_event="adbreakstart", attrs={"ad_event": "adbreakstart"}
+    )
+    story.append(make(len(story) + 1, "viewend", 70_000))
+    age_ms = 1 << 53
+    for at, beacon in enumerate(story):
+        sent_ms = beacon.client_time_ms if at else age_ms
+        offset_ms = beacon.recv_time_ms - sent_ms
+        story[at] = msgspec.structs.replace(beacon, view_id="v1", sent_time_ms=sent_ms, clock_offset_ms=offset_ms)
+    row = row_of(story)
+    assert (row["gap_ms"], row["gap_count"], row["clock_step_count"]) == (DAY_MS, 1, 1)
+    assert row["view_end_ms"] == T0 + 70_000 + SKEW_MS
+    if make is native:
+        # All that is missing is taken out of what was measured meanwhile.
+        assert (row["startup_ms"], row["content_startup_ms"], row["watch_ms"]) == (60_000, 51_000, 70_000)
+
+
+def test_a_view_that_ends_in_another_age_by_several_clocks_can_be_read() -> None:
+    """Its end was later than any row may say."""
+    story = []
+    for number, event in enumerate(("viewstart", "playing", *["heartbeat"] * 12)):
+        at_ms = 6_000 * number
+        # The first requests say that they were sent in 1970, the next two in the year 2255, all others in 1970 again.
+        sent_ms = 1 << 53 if number in (2, 3, 4) else at_ms
+        beacon = native(number + 1, event, at_ms)
+        story.append(
+            msgspec.structs.replace(
+                beacon,
+                client_time_ms=NUMBER_MAX - HOUR_MS + at_ms,
+                sent_time_ms=sent_ms,
+                clock_offset_ms=beacon.recv_time_ms - sent_ms,
+            )
+        )
+    row = row_of(story)
+    assert row["view_end_ms"] == 2 * NUMBER_MAX
+    assert row["clock_step_count"] >= 1
