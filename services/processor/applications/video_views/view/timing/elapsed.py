@@ -70,7 +70,7 @@ def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
     if quiet_ms > limit_ms(clock, at_ms + bounded_ms, step, has_witness=has_witness, is_waiting=between.is_waiting):
         return Elapsed(bounded_ms, gap_ms, is_step)
     if is_step and has_witness and _was_slow(times, STEP_MS_MAX):
-        return Elapsed(times.played_ms or 0, 0, is_step)
+        return Elapsed(min(times.played_ms or 0, bounded_ms), 0, is_step)
     if quiet_ms > SILENCE_MS_MIN and gap_ms and between.is_playing:
         return Elapsed(bounded_ms, 0, is_step, quiet_ms, gap_ms)
     return Elapsed(bounded_ms, 0, is_step, by_server=by_server)

@@ -251,6 +251,24 @@ def test_a_first_request_sent_in_another_age_is_a_gap_of_a_day(make: Callable[..
         assert (row["startup_ms"], row["content_startup_ms"], row["watch_ms"]) == (60_000, 51_000, 70_000)
 
 
+def test_a_slow_request_behind_a_playhead_of_years_counts_a_day_at_the_most() -> None:
+    """The playhead was taken at its word where the request was slow."""
+    years_ms = T0 - DAY_MS
+    clocks = (("viewstart", 0, 0, 0), ("playing", 1_000, 1_000, 0), ("heartbeat", 500, years_ms + 5_000, years_ms))
+    story = [
+        msgspec.structs.replace(
+            native(seq, event, at_ms, heartbeat_interval_ms=NUMBER_MAX),
+            sent_time_ms=1,
+            playhead_ms=playhead_ms,
+            recv_time_ms=T0 + 1_000 * seq,
+            clock_offset_ms=server_ms - at_ms,
+        )
+        for seq, (event, at_ms, server_ms, playhead_ms) in enumerate(clocks, 1)
+    ]
+    row = row_of(story)
+    assert (row["watch_ms"], row["clock_step_count"]) == (1_000 + DAY_MS, 1)
+
+
 def test_a_view_that_ends_in_another_age_by_several_clocks_can_be_read() -> None:
     """Its end was later than any row may say."""
     story = []
