@@ -84,3 +84,5 @@ class Clock(msgspec.Struct, array_like=True, gc=False):
     is_usual_at_first: bool = False
     #: The corrected time of the last timed beacon, where that may be too late by as much as its request was slow. 0: it is not.
     ahead_at_ms: int = 0
+    #: What corrected time leapt over where it showed that the clock had been set back some beacons before. It counts to no state.
+    set_back_ms: int = 0

@@ -112,6 +112,7 @@ def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool) ->
     clock.late = None
     clock.step_count += 1
     clock.shift_ms += late.least_ms
+    clock.set_back_ms += late.least_ms
     return late.least_ms if late.was_counting else 0
 
 

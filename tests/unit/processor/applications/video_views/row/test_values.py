@@ -251,6 +251,23 @@ def test_a_first_request_sent_in_another_age_is_a_gap_of_a_day(make: Callable[..
         assert (row["startup_ms"], row["content_startup_ms"], row["watch_ms"]) == (60_000, 51_000, 70_000)
 
 
+@pytest.mark.parametrize("make", [mux, native])
+def test_time_goes_on_behind_a_first_request_that_was_sent_in_another_age(make: Callable[..., Beacon]) -> None:
+    """Its corrected time is beyond what a client may claim. No time passed there between beacons 30 s apart."""
+    events = [("viewstart", 0), ("playing", 1_000), *(("heartbeat", 30_000 * number) for number in range(1, 21))]
+    story = [
+        make(seq, event, at_ms, bitrate_bps=1_000_000, video_source_bitrate=1_000_000)
+        for seq, (event, at_ms) in enumerate((*events, ("viewend", 620_000)), 1)
+    ]
+    for at, beacon in enumerate(story):
+        sent_ms = beacon.client_time_ms if at else 1 << 53
+        offset_ms = beacon.recv_time_ms - sent_ms
+        story[at] = msgspec.structs.replace(beacon, view_id="v1", sent_time_ms=sent_ms, clock_offset_ms=offset_ms)
+    row = row_of(story)
+    assert (row["bitrate_time_ms"], row["clock_step_count"], row["gap_count"]) == (619_000, 1, 1)
+    assert row["view_end_ms"] == T0 + 620_000 + SKEW_MS
+
+
 def test_a_slow_request_behind_a_playhead_of_years_counts_a_day_at_the_most() -> None:
     """The playhead was taken at its word where the request was slow."""
     years_ms = T0 - DAY_MS
