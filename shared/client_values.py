@@ -13,6 +13,11 @@ def whole(value: Any) -> int:
     return round(real(value))
 
 
+def client_ms(value: Any) -> int:
+    """A time by a client's clock, as `whole`; 1 for 0, which stands for no time (docs/view.md, "Time, gaps and clocks")."""
+    return whole(value) or 1
+
+
 def real(value: Any) -> float:
     """A number as the client sent it, within 0..`NUMBER_MAX`; 0 for anything else."""
     return measured_real(value) or 0.0

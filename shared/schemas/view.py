@@ -15,14 +15,15 @@ SCHEMA_VERSION: Final = 1
 
 #: What a client may claim: any longer time (ms since 1970 up to the year 2255) or larger count is no measurement.
 NUMBER_MAX: Final = 9_000_000_000_000
-#: 24 h at 10 Gbps; an integral that reaches it stays there.
+#: More than 24 h at 10 Gbps. An integral that is larger is this in its row.
 INTEGRAL_MAX: Final = 1 << 60
 
 #: Every integer of a row has the bounds of its meaning: the processor keeps to them, the warehouse rejects what does not.
 #: A count, or a time that lasts.
 Amount = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 #: A time by a client's clock, corrected by an offset that is no better known.
-ClientTime = Annotated[int, msgspec.Meta(ge=-2 * NUMBER_MAX, le=2 * NUMBER_MAX)]
+CLIENT_TIME_MAX: Final = 2 * NUMBER_MAX
+ClientTime = Annotated[int, msgspec.Meta(ge=-CLIENT_TIME_MAX, le=CLIENT_TIME_MAX)]
 #: A time by the broker's clock.
 AppendTime = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 #: A difference of two clocks.

@@ -135,7 +135,7 @@ def _row(
         "rendition_down": times.downs,
         "goes_on": goes_on,
         "seq_gaps": _missing(play, goes_on=goes_on),
-        "gap_ms": sum(span.gap_ms + span.missing_ms for span in spans),
+        "gap_ms": sum(span.gap_ms + min(span.missing_ms, DAY_MS) for span in spans),
         "gap_count": sum((span.gap_ms > 0) + (span.missing_ms > 0) for span in spans),
         "clock_step_count": steps,
         **ads(spans),

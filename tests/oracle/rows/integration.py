@@ -9,6 +9,8 @@ from tests.oracle.rows.reading import Step
 from tests.oracle.rows.walk import Span
 
 _WATCHED: Final = ("starting", "playing", "rebuffering", "early rebuffering", "seeking")
+#: The largest sum of bitrates that a row has.
+_INTEGRAL_MAX: Final = 1 << 60
 _SIZES: Final = ("player_width", "player_height", "source_width", "source_height")
 
 
@@ -72,6 +74,7 @@ def integrated(spans: Sequence[Span]) -> Integrated:
         if len(scale) == len(_SIZES) and played_ms:
             sides = (scale[f"player_{side}"] / scale[f"source_{side}"] for side in ("width", "height"))
             result.scaled.append((min(sides), played_ms))
+    result.bitrate_integral = min(result.bitrate_integral, _INTEGRAL_MAX)
     return result
 
 

@@ -123,7 +123,7 @@ def step(append_ms: int, beacon: dict[str, Any]) -> Step:
     """What one beacon says."""
     attrs = beacon.get("attrs", {})
     own = beacon["source_event"]
-    at_ms = beacon["client_time_ms"]
+    at_ms = _time_ms(beacon)
     if beacon["source"] == "cmcd":
         event = own.partition(":")[0]
         state = "" if event == "rr" else _STA.get(str(attrs.get("sta", "")), "")
@@ -132,6 +132,11 @@ def step(append_ms: int, beacon: dict[str, Any]) -> Step:
     if name == "error" and attrs.get("player_error_severity") == "warning":
         name = "warning"
     return Step(beacon, at_ms, append_ms, name, own, attrs, _STATES.get(name, ""))
+
+
+def _time_ms(beacon: dict[str, Any]) -> int:
+    """The client time; 1 for 0."""
+    return int(beacon["client_time_ms"]) or 1
 
 
 def shows_view(one: Step) -> bool:
@@ -164,7 +169,5 @@ def identity(beacon: dict[str, Any]) -> object:
     if beacon["source"] == "mux":
         return beacon["seq"]
     if beacon["source"] == "cmcd":
-        return beacon["seq"], beacon["client_time_ms"]
-    return beacon["client_time_ms"], str(
-        {name: beacon.get(name) for name in ("source_event", "seq", "playhead_ms", "attrs")}
-    )
+        return beacon["seq"], _time_ms(beacon)
+    return _time_ms(beacon), str({name: beacon.get(name) for name in ("source_event", "seq", "playhead_ms", "attrs")})

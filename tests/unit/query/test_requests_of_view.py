@@ -351,3 +351,27 @@ def test_numbers_that_the_fold_refuses_are_no_requests_and_the_copy_that_came_fi
     # mux-embed does not repeat what is as before.
     assert [one.kind for one in found] == ["first", "first"]
     assert counted(found) == of_row(row)
+
+
+def test_a_play_that_begins_at_the_time_0_of_its_clock_has_its_requests_in_their_places() -> None:
+    view = [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(1, "request", 1_000, sta="p", rc=200, ttfb=40, ttlb=120),
+        cmcd(2, "playing", 2_000, sta="p"),
+        cmcd(3, "viewend", 9_000, sta="q"),
+    ]
+    # Its first request was the quickest.
+    offsets = (T0 + 1_500, T0 + 2_000, T0 + 2_000, T0 + 2_000)
+    beacons = [
+        msgspec.structs.replace(
+            one,
+            client_time_ms=one.client_time_ms - T0,
+            clock_offset_ms=offset_ms,
+            recv_time_ms=one.client_time_ms - T0 + offset_ms,
+        )
+        for one, offset_ms in zip(view, offsets, strict=True)
+    ]
+    (row,) = rows_of(beacons)
+    (request,) = listed(row, beacons).requests
+    # A time of 0 counts as 1.
+    assert (row.view_start_ms, request.at_ms) == (T0 + 1_501, 999)

@@ -37,6 +37,7 @@ from services.processor.applications.video_views.view.state import (
     ViewState,
     clock_offset_ms,
     new_view,
+    server_ms,
     since,
 )
 from shared import codec
@@ -243,7 +244,7 @@ class Refolding:
         events = timeline_of((packed for packed, _ in found), begun_ms)
         known_to_ms = max(progress.at_ms - begun_ms, *(one.at_ms for one in events[-1:]), 0)
         told = [Told(event, said) for event, (_, said) in zip(events, found, strict=True)]
-        start_ms = begun_ms + clock_offset_ms(view, progress)
+        start_ms = server_ms(begun_ms, clock_offset_ms(view, progress))
         return WholeTimeline(told, view.first_append_ms, start_ms, view.beacon_count, known_to_ms)
 
     def _unsettled(self, view: ViewState) -> list[tuple[Packed, Failure | None]]:

@@ -13,7 +13,7 @@ from services.processor.applications.video_views.beacons.values import (
     video_entry,
 )
 from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX
-from shared.client_values import measured, scalar, whole
+from shared.client_values import client_ms, measured, scalar, whole
 from shared.requests.reading import of_cmcd
 from shared.requests.request import REQUEST_MS_MAX
 from shared.schemas.beacon import Beacon
@@ -81,7 +81,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         code = text(str(attrs.get("cen")).partition(":")[2])
     elif is_error or is_fatal:
         code = text(scalar(attrs.get("ec")))
-    at_ms = whole(beacon.client_time_ms)
+    at_ms = client_ms(beacon.client_time_ms)
     offset = offset_ms(beacon.clock_offset_ms)
     return Step(
         seq=seq,

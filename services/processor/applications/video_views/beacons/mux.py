@@ -16,7 +16,7 @@ from services.processor.applications.video_views.beacons.values import (
     text_of,
 )
 from services.processor.applications.video_views.bounds import CHARS_MAX, RANGES_CHARS_MAX, TEXT_CHARS_MAX
-from shared.client_values import measured, measured_real, whole
+from shared.client_values import client_ms, measured, measured_real, whole
 from shared.requests.reading import of_mux
 from shared.schemas.beacon import Beacon
 from shared.sources import SOURCES
@@ -158,7 +158,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         else:
             _other(field, value, attrs, counters, dimensions)
     event = beacon.event
-    at_ms = whole(beacon.client_time_ms)
+    at_ms = client_ms(beacon.client_time_ms)
     offset = offset_ms(beacon.clock_offset_ms)
     server_ms = beacon.recv_time_ms if offset is None else at_ms + offset
     is_stamped, playhead_ms = beacon.sent_time_ms is not None, measured(beacon.playhead_ms)

@@ -27,7 +27,7 @@ from services.processor.applications.video_views.bounds import (
     NAME_CHARS_MAX,
     TEXT_CHARS_MAX,
 )
-from shared.client_values import measured, scalar, whole
+from shared.client_values import client_ms, measured, scalar, whole
 from shared.requests.reading import of_native
 from shared.schemas.beacon import SEQ_MAX, Beacon
 
@@ -232,7 +232,7 @@ def _step(
 ) -> Step:
     """The step of a beacon; `more` are the fields that few beacons give. Each field of a step that is given costs time."""
     event = beacon.event
-    at_ms, offset = whole(beacon.client_time_ms), offset_ms(beacon.clock_offset_ms)
+    at_ms, offset = client_ms(beacon.client_time_ms), offset_ms(beacon.clock_offset_ms)
     if event == "ad":
         more["ad"] = ADS.get(_ad_event(beacon), 0)
     if sizes:

@@ -24,8 +24,14 @@ from services.processor.applications.video_views.view.progress.progress import (
     longest_seek_ms,
 )
 from services.processor.applications.video_views.view.progress.timeline import events_of
-from services.processor.applications.video_views.view.state import ViewState, clock_offset_ms, complete_progress, since
-from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
+from services.processor.applications.video_views.view.state import (
+    ViewState,
+    clock_offset_ms,
+    complete_progress,
+    server_ms,
+    since,
+)
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
 from shared.sources import SOURCES
 
 _DAY_MS: Final = 86_400_000
@@ -80,6 +86,7 @@ def to_row(
     counted_ms = counters.get("rebuffer_ms", 0) if SOURCES[view.source].counts_itself else 0
     reason = end_reason(progress, rebuffer_ms=counted_ms, is_superseded=view.play.is_superseded)
     begun_ms = begun_ms_of(progress, counters)
+    bitrate_integral = min(progress.bitrate_integral, INTEGRAL_MAX)
     measures = Measures(
         startup_ms=startup.startup_ms,
         has_started=startup.has_started,
@@ -88,7 +95,7 @@ def to_row(
         rebuffer_ms=counters.get("rebuffer_ms", ours.rebuffer_ms),
         playback_failed=failed,
         ebvs=not startup.has_started and not had_failed,
-        avg_bitrate_bps=progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
+        avg_bitrate_bps=bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
         **_scale_fields(counters, ours.scale, ("upscale_integral", "scale_time_ms", "max_upscale")),
     )
     return View(
@@ -101,9 +108,9 @@ def to_row(
         day=first_append_ms // _DAY_MS,
         first_append_ms=view.first_append_ms,
         last_append_ms=view.last_append_ms,
-        view_start_ms=begun_ms + offset_ms,
+        view_start_ms=server_ms(begun_ms, offset_ms),
         # Where the clock stepped, it is not known on which side of the step a request began.
-        view_end_ms=(progress.at_ms if progress.clock.step_count else progress.last_at_ms) + offset_ms,
+        view_end_ms=server_ms(progress.at_ms if progress.clock.step_count else progress.last_at_ms, offset_ms),
         end_reason=reason,
         view_dropped=reason in ("timeout", "long_rebuffer"),
         startup_failed=failed and not startup.has_started,
@@ -173,7 +180,7 @@ def _playing_fields(progress: Progress, ours: Progress, counters: dict[str, Any]
         "seek_ms": counters.get("seek_ms", ours.seek_ms),
         "max_seek_ms": counters.get("max_seek_ms", longest_seek_ms(ours)),
         "dropped_frames": counters.get("dropped_frames"),
-        "bitrate_integral": progress.bitrate_integral,
+        "bitrate_integral": min(progress.bitrate_integral, INTEGRAL_MAX),
         "bitrate_time_ms": progress.bitrate_time_ms,
         "rendition_up": progress.rendition_up,
         "rendition_down": progress.rendition_down,

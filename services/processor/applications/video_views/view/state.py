@@ -14,6 +14,7 @@ from services.processor.applications.video_views.view.order.seen import Closed
 from services.processor.applications.video_views.view.progress.fold_step import fold
 from services.processor.applications.video_views.view.progress.progress import Progress, copied, note_least
 from services.processor.applications.video_views.view.timing.delay import known_delay_ms
+from shared.schemas.view import CLIENT_TIME_MAX
 from shared.sources import SOURCES, Ordering
 
 
@@ -113,6 +114,11 @@ def closed_of(view: ViewState) -> Closed:
 def clock_offset_ms(view: ViewState, progress: Progress) -> int:
     """What to add to the corrected times of the view to get server times."""
     return of_folded.clock_offset_ms(view.folded, progress, view.order.waiting)
+
+
+def server_ms(at_ms: int, offset_ms: int) -> int:
+    """The corrected time with the view's clock offset, within the bounds of a row: clocks that differ by ages may lead beyond."""
+    return max(-CLIENT_TIME_MAX, min(at_ms + offset_ms, CLIENT_TIME_MAX))
 
 
 def complete_progress(view: ViewState, dimensions: dict[str, Any]) -> tuple[Progress, dict[str, Any]]:

@@ -10,7 +10,7 @@ import msgspec
 from services.query.core.resources.view.one_view import beacons_key
 from services.query.core.resources.view.request_texts import cmcd_kind, code_of, host_of, kind_of, place_of
 from shared import codec
-from shared.client_values import scalar, whole
+from shared.client_values import client_ms, scalar
 from shared.requests import reading
 from shared.requests.request import COMPLETED, FAILED, Request
 from shared.schemas.beacon import SEQ_MAX, Beacon
@@ -118,7 +118,7 @@ def _kept(source: Source, view_id: str, values: Iterable[bytes]) -> _Kept:
         is_numbered = beacon.seq is not None and (source.first_number or 0) <= beacon.seq <= SEQ_MAX
         if beacon.source != source.name or beacon.view_id != view_id or (by_number and not is_numbered):
             continue
-        at_ms, seq = whole(beacon.client_time_ms), beacon.seq if beacon.seq is not None and is_numbered else 0
+        at_ms, seq = client_ms(beacon.client_time_ms), beacon.seq if beacon.seq is not None and is_numbered else 0
         if (offset_ms := beacon.clock_offset_ms) is not None:
             offset_ms = max(-NUMBER_MAX, min(NUMBER_MAX, offset_ms))
             kept.timed.append(_Timed(at_ms, beacon.recv_time_ms, offset_ms))
@@ -174,7 +174,7 @@ def _of_mux(beacon: Beacon) -> tuple[Request, About, str | None]:
 def _of_cmcd(beacon: Beacon) -> tuple[Request, About, str | None]:
     attrs = beacon.attrs
     about = About(cmcd_kind(attrs.get("ot")), "", *place_of(scalar(attrs.get("url"))))
-    return reading.of_cmcd(attrs, whole(beacon.client_time_ms)), about, code_of(attrs.get("rc"))
+    return reading.of_cmcd(attrs, client_ms(beacon.client_time_ms)), about, code_of(attrs.get("rc"))
 
 
 def _of_native(beacon: Beacon) -> tuple[Request, About, str | None]:

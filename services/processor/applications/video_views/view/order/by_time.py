@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import KEYS_MAX, RECENT_STEPS_MAX
+from services.processor.applications.video_views.bounds import KEYS_MAX, NUMBER_RANGES_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.folded import (
     apply,
     fold_again,
@@ -23,7 +23,7 @@ from services.processor.applications.video_views.view.folded import (
     take_late,
 )
 from services.processor.applications.video_views.view.folded_state import NEW, NEW_WITH_DIMENSIONS, Folded, StepTaken
-from services.processor.applications.video_views.view.order.seen import Ranges, add_key, add_number, count_of, key_of
+from services.processor.applications.video_views.view.order.seen import Ranges, add_key, count_of, key_of, put_number
 from services.processor.applications.video_views.view.order.set_back import (
     SetBack,
     found_in,
@@ -43,11 +43,14 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
     settled_at: tuple[int, int, int] = (0, 0, 0)
     #: Keys of the settled steps, and of those that came too late; the newest `KEYS_MAX`.
     settled_keys: list[int] = []
-    #: The numbers that have come.
+    #: The numbers that have come: the highest ranges of them.
     numbers: Ranges = []
     #: Of a view without numbers: where the client's clock was set back, and between which delays its steps lie.
     set_back: list[SetBack] = []
     delays_ms: tuple[int, int] | None = None
+    #: Up to which number it is not known which ones came, and how many of them did not.
+    forgotten_until: int = 0
+    forgotten: int = 0
 
     @property
     def waiting(self) -> list[Step]:
@@ -74,8 +77,20 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
         else:
             taken = self._put(folded, dimensions, next_step)
         if taken.is_new and next_step.seq:
-            add_number(self.numbers, next_step.seq)
+            self.take_number(next_step.seq)
         return taken._replace(dimensions_changed=True) if is_reordered else taken
+
+    def take_number(self, number: int) -> None:
+        """Notes the number of a new step.
+
+        While numbers are missing among the forgotten ones, it may be one of these: of steps that are new it is.
+        """
+        if number <= self.forgotten_until:
+            self.forgotten = max(0, self.forgotten - 1)
+        elif put_number(self.numbers, number) and len(self.numbers) > NUMBER_RANGES_MAX:
+            first, last = self.numbers.pop(0)
+            self.forgotten += first - 1 - self.forgotten_until
+            self.forgotten_until = last
 
     def shrink(self, folded: Folded) -> None:
         """Settles recent steps beyond their bytes."""
@@ -83,7 +98,9 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
 
     def missing(self, until_seq: int) -> int:  # noqa: ARG002  # as of `ByNumber`: these clients have no sessions of plays
         """Numbers from 1 to the largest one that never came; 0 if the client gives no numbers."""
-        return self.numbers[-1][1] - count_of(self.numbers) if self.numbers else 0
+        if not self.numbers:
+            return 0
+        return self.forgotten + self.numbers[-1][1] - self.forgotten_until - count_of(self.numbers)
 
     def remembered(self, folded: Folded, *, in_session: bool) -> tuple[Ranges, list[int]]:  # noqa: ARG002  # as above
         """The numbers, and the keys, by which a beacon that comes again is known after the view has closed."""

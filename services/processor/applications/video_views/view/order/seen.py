@@ -36,7 +36,14 @@ def has_number(ranges: Ranges, number: int) -> bool:
 
 
 def add_number(ranges: Ranges, number: int) -> bool:
-    """Notes a number; whether it is new."""
+    """Notes a number; whether it is new. Beyond `NUMBER_RANGES_MAX` ranges the lowest one is forgotten."""
+    is_new = put_number(ranges, number)
+    del ranges[:-NUMBER_RANGES_MAX]
+    return is_new
+
+
+def put_number(ranges: Ranges, number: int) -> bool:
+    """Notes a number among any number of ranges; whether it is new."""
     at = bisect_right(ranges, number, key=_first)
     if at and number <= ranges[at - 1][1]:
         return False
@@ -50,8 +57,6 @@ def add_number(ranges: Ranges, number: int) -> bool:
         ranges[at][0] = number
     else:
         ranges.insert(at, [number, number])
-        if len(ranges) > NUMBER_RANGES_MAX:
-            del ranges[0]
     return True
 
 

@@ -74,7 +74,6 @@ def _see_content(progress: Progress, next_step: Step) -> None:
     if next_step.is_first_frame:
         if not progress.content_has_played:
             progress.content_at_ms = next_step.at_ms
-            progress.clock.gap_ms_before_content = progress.clock.gap_ms
     elif next_step.ad or (progress.ads and progress.ads.state):
         return
     progress.content_has_played = True

@@ -60,8 +60,9 @@ def _take_delay(progress: Progress, next_step: Step) -> None:
     of_view = progress.clock
     longer_ms = delay.take_delay(of_view, next_step)
     if longer_ms > DENIED_MS:
-        is_counting, has_played = _is_counting(progress), _had_played(progress)
-        delay.take_late(of_view, next_step, longer_ms, is_counting=is_counting, has_played=has_played)
+        gap_ms = delay.take_late(of_view, next_step, longer_ms, is_counting=_is_counting(progress))
+        if gap_ms:
+            _note_gap(progress, gap_ms)
     elif of_view.late is not None:
         of_view.late = None
     if next_step.server_ms >= of_view.latest_server_ms:
@@ -82,7 +83,7 @@ def _judge(progress: Progress, next_step: Step) -> int:
     if found.by_server:
         of_view.ahead_at_ms = progress.at_ms + found.elapsed_ms
     if found.gap_ms:
-        clock.note_gap(of_view, found.gap_ms, has_played=_had_played(progress))
+        _note_gap(progress, found.gap_ms)
     is_open = found.quiet_ms and known_limit_ms(of_view) is None and not (progress.ads and progress.ads.state)
     if is_open and len(progress.unjudged) < UNJUDGED_MAX:
         scale = progress.scale
@@ -100,9 +101,7 @@ def _judge_again(progress: Progress) -> None:
     gaps = [one for one in progress.unjudged if one.quiet_ms > limit_ms]
     progress.unjudged = [] if known_ms is not None else [one for one in progress.unjudged if one.quiet_ms <= limit_ms]
     for one in gaps:
-        clock.note_gap(progress.clock, one.gap_ms, has_played=True)
-        if one.is_before_content and progress.content_at_ms:
-            progress.clock.gap_ms_before_content += one.gap_ms
+        clock.note_gap(progress.clock, one.gap_ms, has_played=True, has_content=not one.is_before_content)
         progress.watch_ms -= one.gap_ms
         progress.playing_ms -= one.gap_ms
         if one.bitrate_bps:
@@ -110,6 +109,14 @@ def _judge_again(progress: Progress) -> None:
             progress.bitrate_time_ms -= one.gap_ms
         if one.upscale is not None and progress.scale is not None:
             delivery.take_back(progress.scale, one.gap_ms, one.upscale, one.downscale)
+
+
+def _unjudged_integral(progress: Progress) -> int:
+    """What the silences that may be gaps have in the sum of bitrates. It is not cut before it is taken back or stays for good.
+
+    `UNJUDGED_MAX` days at the highest bitrate and the largest sum of a row are less than 2^63, which a stored number may be.
+    """
+    return sum(one.bitrate_bps * one.gap_ms for one in progress.unjudged)
 
 
 def _elapsed_to(progress: Progress, next_step: Step) -> Elapsed:
@@ -148,7 +155,9 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
         progress.playing_ms += elapsed_ms
         if progress.bitrate_bps:
             integral = progress.bitrate_integral + progress.bitrate_bps * elapsed_ms
-            progress.bitrate_integral = min(integral, INTEGRAL_MAX)
+            if integral > INTEGRAL_MAX:
+                integral = min(integral, INTEGRAL_MAX + _unjudged_integral(progress))
+            progress.bitrate_integral = integral
             progress.bitrate_time_ms += elapsed_ms
         if progress.scale is not None:
             delivery.integrate(progress.scale, elapsed_ms)
@@ -159,6 +168,12 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
     if progress.ads is not None and progress.ads.state:
         is_playing, has_played = state == step.PLAYING, progress.content_has_played
         ads.integrate(progress.ads, elapsed_ms, is_playing=is_playing, is_watched=is_watched, has_played=has_played)
+
+
+def _note_gap(progress: Progress, gap_ms: int) -> None:
+    """Notes a gap before the step that is taken in."""
+    has_played, has_content = _had_played(progress), progress.content_at_ms > 0
+    clock.note_gap(progress.clock, gap_ms, has_played=has_played, has_content=has_content)
 
 
 def _had_played(progress: Progress) -> bool:

@@ -48,6 +48,7 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     longest_seek_ms: int = 0
     #: `seek_ms` when the last seek began.
     seek_ms_before: int = 0
+    #: A row has `INTEGRAL_MAX` at the most. Here what `unjudged` may take back is beside it.
     bitrate_integral: int = 0
     bitrate_time_ms: int = 0
     rendition_up: int = 0

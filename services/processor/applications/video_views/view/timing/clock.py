@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import HEARTBEAT_INTERVALS_MAX
+from services.processor.applications.video_views.bounds import HEARTBEAT_INTERVALS_MAX, STEP_MS_MAX
 from services.processor.applications.video_views.view.timing.clock_state import Clock, First
+from shared.schemas.view import NUMBER_MAX
 
 #: A client whose rhythm is not measured yet may be silent for so long.
 UNKNOWN_SILENCE_MS: Final = 300_000
@@ -29,12 +30,17 @@ def begin(clock: Clock, step: Step) -> None:
     clock.first = First(step.seq, step.tie, step.at_ms, step.recv_ms, step.server_ms)
 
 
-def note_gap(clock: Clock, gap_ms: int, *, has_played: bool) -> None:
-    """Notes a gap."""
-    clock.gap_ms += gap_ms
+def note_gap(clock: Clock, gap_ms: int, *, has_played: bool, has_content: bool) -> None:
+    """Notes a gap; whether the view had played before it, and its content.
+
+    A day of it counts at the most. It is taken whole out of the times in which it is.
+    """
+    clock.gap_ms = min(clock.gap_ms + min(gap_ms, STEP_MS_MAX), NUMBER_MAX)
     clock.gap_count += 1
     if not has_played:
         clock.gap_ms_before_play += gap_ms
+    if not has_content:
+        clock.gap_ms_before_content += gap_ms
 
 
 def corrected(step: Step, shift_ms: int) -> Step:

@@ -52,9 +52,8 @@ class Clock(msgspec.Struct, array_like=True, gc=False):
     step_count: int = 0
     gap_ms: int = 0
     gap_count: int = 0
-    #: The gaps before the view played.
+    #: The gaps before the view played, and before the content's first frame, each whole.
     gap_ms_before_play: int = 0
-    #: The gaps before the content's first frame.
     gap_ms_before_content: int = 0
     #: Since the last timed beacon: corrected time of the last sign of life, and the longest stretch without one.
     heard_ms: int = 0
@@ -85,3 +84,5 @@ class Clock(msgspec.Struct, array_like=True, gc=False):
     is_usual_at_first: bool = False
     #: The corrected time of the last timed beacon, where that may be too late by as much as its request was slow. 0: it is not.
     ahead_at_ms: int = 0
+    #: What corrected time leapt over where it showed that the clock had been set back some beacons before. It counts to no state.
+    set_back_ms: int = 0

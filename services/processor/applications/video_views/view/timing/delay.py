@@ -3,7 +3,6 @@
 from typing import Final
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.timing.clock import note_gap
 from services.processor.applications.video_views.view.timing.clock_state import Clock, Latest, Level
 
 #: No request of a live connection takes longer: what the server's clock denies or adds is a step of the client's from here on.
@@ -93,28 +92,28 @@ def _with_delay(usual: Level | None, step: Step, at_ms: int, delay_ms: int, *, i
     return usual
 
 
-def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool, has_played: bool) -> None:
+def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool) -> int:
     """Takes in a delay that is longer by more than `DENIED_MS`: it may show that the clock was set back some beacons ago.
 
-    `is_counting` and `has_played` describe the view before the step. The time that is missing is a gap, if the state before
-    it counted.
+    Returns the time that is missing then, if it is a gap because the state before it counted; else 0. `is_counting`: the state
+    before the step does.
     """
     if not (step.is_stamped or is_sure(clock, step)):
         clock.late = None
-        return
+        return 0
     at_ms = step.at_ms + clock.shift_ms
     late = clock.late
     if late is None or not late.most_ms - LEVEL_SPREAD_MS_MAX <= longer_ms <= late.least_ms + LEVEL_SPREAD_MS_MAX:
         clock.late = Level(at_ms, longer_ms, longer_ms, was_counting=is_counting, since_recv_ms=step.recv_ms)
-        return
+        return 0
     _add(late, step, at_ms, longer_ms)
     if not late.is_sure:
-        return
+        return 0
     clock.late = None
     clock.step_count += 1
     clock.shift_ms += late.least_ms
-    if late.was_counting:
-        note_gap(clock, late.least_ms, has_played=has_played)
+    clock.set_back_ms += late.least_ms
+    return late.least_ms if late.was_counting else 0
 
 
 def _add(level: Level, step: Step, at_ms: int, delay_ms: int) -> None:

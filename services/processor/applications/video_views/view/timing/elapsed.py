@@ -51,7 +51,8 @@ def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
         took_ms = _stepped(clock, step, times, is_counting=between.is_counting)
         is_step = took_ms is not None
     by_server = took_ms == times.server_ms
-    bounded_ms = max(0, min(times.client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
+    left_ms = NUMBER_MAX + clock.set_back_ms - at_ms
+    bounded_ms = max(0, min(times.client_ms if took_ms is None else took_ms, STEP_MS_MAX, left_ms))
     by_server = by_server and bounded_ms <= SILENCE_MS_MIN and not clock.sleeps
     if not between.is_counting:
         return Elapsed(bounded_ms, 0, is_step, by_server=by_server)
@@ -70,7 +71,7 @@ def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
     if quiet_ms > limit_ms(clock, at_ms + bounded_ms, step, has_witness=has_witness, is_waiting=between.is_waiting):
         return Elapsed(bounded_ms, gap_ms, is_step)
     if is_step and has_witness and _was_slow(times, STEP_MS_MAX):
-        return Elapsed(times.played_ms or 0, 0, is_step)
+        return Elapsed(min(times.played_ms or 0, bounded_ms), 0, is_step)
     if quiet_ms > SILENCE_MS_MIN and gap_ms and between.is_playing:
         return Elapsed(bounded_ms, 0, is_step, quiet_ms, gap_ms)
     return Elapsed(bounded_ms, 0, is_step, by_server=by_server)

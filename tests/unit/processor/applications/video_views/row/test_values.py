@@ -12,6 +12,7 @@ from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -25,7 +26,11 @@ from tests.unit.processor.applications.video_views.beacons import (
     rows,
     watch,
 )
+from tests.unit.processor.applications.video_views.test_any_order import row_of
 from tests.unit.processor.applications.video_views.view.order.test_by_time import timed
+
+DAY_MS = 86_400_000
+BPS_MAX = 10_000_000_000
 
 
 @pytest.mark.parametrize("nonsense", [-5, 1 << 62, 1 << 64, 1e300, "1e999", "nan", "-inf", "x", None, True, [], {}])
@@ -184,3 +189,119 @@ def test_with_any_clock_of_a_player_the_row_is_within_its_bounds(
     (row,) = rows(driver)
     assert row.beacon_count == len(story)
     assert max(row.startup_ms or 0, row.content_startup_ms or 0, row.max_seek_ms, row.seek_ms) <= 86_400_000
+
+
+def in_one_post(*events: tuple[str, int]) -> list[Beacon]:
+    """Native beacons without numbers that all give the highest bitrate, sent together at the last of their times."""
+    sent_ms = events[-1][1]
+    return [
+        msgspec.structs.replace(
+            timed("native", event, at_ms, bitrate_bps=BPS_MAX),
+            recv_time_ms=T0 + sent_ms + SKEW_MS,
+            sent_time_ms=T0 + sent_ms,
+            clock_offset_ms=SKEW_MS,
+        )
+        for event, at_ms in events
+    ]
+
+
+@pytest.mark.parametrize("rhythm_ms", [10_000, 60_000])
+def test_silences_of_days_at_the_highest_bitrate_leave_a_row_that_can_be_read(rhythm_ms: int) -> None:
+    """Its sum of bitrates was below zero, since more was taken back than had been added."""
+    days = [("rendition", DAY_MS), ("rendition", 2 * DAY_MS)]
+    beats = [("heartbeat", 2 * DAY_MS + number * rhythm_ms) for number in range(1, 6)]
+    row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days, *beats))
+    # The heartbeats show that both days were gaps.
+    assert (row["gap_ms"], row["gap_count"], row["playing_ms"]) == (2 * DAY_MS - 10, 2, 5 * rhythm_ms)
+    assert (row["bitrate_integral"], row["bitrate_time_ms"]) == (BPS_MAX * 5 * rhythm_ms, 5 * rhythm_ms)
+    assert row["avg_bitrate_bps"] == BPS_MAX
+
+
+def test_a_sum_of_bitrates_that_is_too_large_for_a_row_is_the_largest_that_a_row_has() -> None:
+    """No heartbeat shows a rhythm: days of silence count as playing."""
+    days = [("rendition", number * DAY_MS) for number in range(1, 31)]
+    row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days))
+    assert (row["bitrate_integral"], row["bitrate_time_ms"]) == (INTEGRAL_MAX, 30 * DAY_MS - 10)
+    assert row["avg_bitrate_bps"] == INTEGRAL_MAX // row["bitrate_time_ms"]
+    # Heartbeats of a rhythm take back the silences that are kept: what is left is as large.
+    beats = [("heartbeat", 30 * DAY_MS + 10_000 * number) for number in range(1, 6)]
+    row = row_of(in_one_post(("viewstart", 0), ("playing", 10), *days, *beats))
+    assert (row["bitrate_integral"], row["gap_count"]) == (INTEGRAL_MAX, 8)
+
+
+@pytest.mark.parametrize("make", [mux, native])
+def test_a_first_request_sent_in_another_age_is_a_gap_of_a_day(make: Callable[..., Beacon]) -> None:
+    """Its row had a gap of 285 years, which nobody can read."""
+    events = [("viewstart", 0), *(("heartbeat", 10_000 * number) for number in range(1, 6)), ("adbreakstart", 51_000)]
+    story = [make(seq, event, at_ms) for seq, (event, at_ms) in enumerate((*events, ("playing", 60_000)), 1)]
+    story[-2] = msgspec.structs.replace(
+        story[-2], event="ad", source_event="adbreakstart", attrs={"ad_event": "adbreakstart"}
+    )
+    story.append(make(len(story) + 1, "viewend", 70_000))
+    age_ms = 1 << 53
+    for at, beacon in enumerate(story):
+        sent_ms = beacon.client_time_ms if at else age_ms
+        offset_ms = beacon.recv_time_ms - sent_ms
+        story[at] = msgspec.structs.replace(beacon, view_id="v1", sent_time_ms=sent_ms, clock_offset_ms=offset_ms)
+    row = row_of(story)
+    assert (row["gap_ms"], row["gap_count"], row["clock_step_count"]) == (DAY_MS, 1, 1)
+    assert row["view_end_ms"] == T0 + 70_000 + SKEW_MS
+    if make is native:
+        # All that is missing is taken out of what was measured meanwhile.
+        assert (row["startup_ms"], row["content_startup_ms"], row["watch_ms"]) == (60_000, 51_000, 70_000)
+
+
+@pytest.mark.parametrize("make", [mux, native])
+def test_time_goes_on_behind_a_first_request_that_was_sent_in_another_age(make: Callable[..., Beacon]) -> None:
+    """Its corrected time is beyond what a client may claim. No time passed there between beacons 30 s apart."""
+    events = [("viewstart", 0), ("playing", 1_000), *(("heartbeat", 30_000 * number) for number in range(1, 21))]
+    story = [
+        make(seq, event, at_ms, bitrate_bps=1_000_000, video_source_bitrate=1_000_000)
+        for seq, (event, at_ms) in enumerate((*events, ("viewend", 620_000)), 1)
+    ]
+    for at, beacon in enumerate(story):
+        sent_ms = beacon.client_time_ms if at else 1 << 53
+        offset_ms = beacon.recv_time_ms - sent_ms
+        story[at] = msgspec.structs.replace(beacon, view_id="v1", sent_time_ms=sent_ms, clock_offset_ms=offset_ms)
+    row = row_of(story)
+    assert (row["bitrate_time_ms"], row["clock_step_count"], row["gap_count"]) == (619_000, 1, 1)
+    assert row["view_end_ms"] == T0 + 620_000 + SKEW_MS
+
+
+def test_a_slow_request_behind_a_playhead_of_years_counts_a_day_at_the_most() -> None:
+    """The playhead was taken at its word where the request was slow."""
+    years_ms = T0 - DAY_MS
+    clocks = (("viewstart", 0, 0, 0), ("playing", 1_000, 1_000, 0), ("heartbeat", 500, years_ms + 5_000, years_ms))
+    story = [
+        msgspec.structs.replace(
+            native(seq, event, at_ms, heartbeat_interval_ms=NUMBER_MAX),
+            sent_time_ms=1,
+            playhead_ms=playhead_ms,
+            recv_time_ms=T0 + 1_000 * seq,
+            clock_offset_ms=server_ms - at_ms,
+        )
+        for seq, (event, at_ms, server_ms, playhead_ms) in enumerate(clocks, 1)
+    ]
+    row = row_of(story)
+    assert (row["watch_ms"], row["clock_step_count"]) == (1_000 + DAY_MS, 1)
+
+
+def test_a_view_that_ends_in_another_age_by_several_clocks_can_be_read() -> None:
+    """Its end was later than any row may say."""
+    story = []
+    for number, event in enumerate(("viewstart", "playing", *["heartbeat"] * 12)):
+        at_ms = 6_000 * number
+        # The first requests say that they were sent in 1970, the next two in the year 2255, all others in 1970 again.
+        sent_ms = 1 << 53 if number in (2, 3, 4) else at_ms
+        beacon = native(number + 1, event, at_ms)
+        story.append(
+            msgspec.structs.replace(
+                beacon,
+                client_time_ms=NUMBER_MAX - HOUR_MS + at_ms,
+                sent_time_ms=sent_ms,
+                clock_offset_ms=beacon.recv_time_ms - sent_ms,
+            )
+        )
+    row = row_of(story)
+    assert row["view_end_ms"] == 2 * NUMBER_MAX
+    assert row["clock_step_count"] >= 1

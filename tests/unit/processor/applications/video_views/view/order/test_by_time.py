@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.video_views.view.order import by_time
+from services.processor.applications.video_views.view.order.by_time import ByTime
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, SKEW_MS, T0, Drive, driver_of, pipe, rows
 from tests.unit.processor.applications.video_views.test_any_order import row_of
@@ -117,6 +118,40 @@ def test_what_a_native_view_lost_is_the_same_in_any_order(data: st.DataObject) -
     row = row_of([*kept, *again])
     largest = max(beacon.seq or 0 for beacon in kept)
     assert row.get("seq_gaps", largest - len(kept)) == largest - len(kept)
+
+
+def test_every_number_that_a_native_view_lost_counts_also_beyond_those_that_are_kept() -> None:
+    """345 were reported: those that had come and were not kept counted as lost."""
+    story = numbered(*range(1, 602, 2))
+    row = row_of(story)
+    assert (row["seq_gaps"], row["beacon_count"], row["late_count"]) == (300, 301, 0)
+    # In any order they come, and where some come again.
+    mixed = sorted(story, key=lambda beacon: ((beacon.seq or 0) % 20 > 10, beacon.seq))
+    assert row_of([*mixed, *mixed[-100:]])["seq_gaps"] == 300
+
+
+def test_a_number_of_those_that_are_not_kept_counts_until_as_many_have_come_as_never_did() -> None:
+    lost = numbered(*range(1, 602))
+    story, late = lost[::2], lost[1:42:2]
+    row = row_of([*story, *late])
+    assert (row["seq_gaps"], row["late_count"], row["complete"]) == (279, 21, False)
+    # A copy that is not known as one any more is late, once, and is taken for one of those that never came.
+    long = numbered(*range(1, 1_202, 2))
+    row = row_of([*long, *long[:45] * 3])
+    assert (row["seq_gaps"], row["late_count"], row["beacon_count"]) == (600 - 45, 45, 601 + 45)
+    # A copy of what is known is none.
+    assert row_of([*long, *long[-200:]])["seq_gaps"] == 600
+
+
+@given(st.sets(st.integers(1, 24), min_size=1), st.data())
+def test_the_numbers_that_are_not_kept_are_counted_in_any_order(numbers: set[int], data: st.DataObject) -> None:
+    order = ByTime()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_time, "NUMBER_RANGES_MAX", 3)
+        for number in data.draw(st.permutations(sorted(numbers))):
+            order.take_number(number)
+    assert order.missing(0) == max(numbers) - len(numbers)
+    assert len(order.numbers) <= 3
 
 
 def test_what_a_native_view_lost_shows_with_large_texts_and_when_a_beacon_comes_too_late() -> None:
