@@ -56,9 +56,17 @@ class RightsNotGranted(RuntimeError):
     """The broker refused, or did not answer; the text says which right."""
 
 
+class RightsUnknown(RuntimeError):
+    """The document that has the rights is not there; the text says where it should be."""
+
+
 def documented() -> list[Right]:
-    """The rows of the document's table, a right each."""
-    rows = _ROW.finditer(DOCUMENT.read_text())
+    """The rows of the document's table, a right each. Raises `RightsUnknown`."""
+    try:
+        text = DOCUMENT.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RightsUnknown(f"{DOCUMENT}, whose table has them, cannot be read: {error.strerror}") from error
+    rows = _ROW.finditer(text)
     return [
         Right(row["user"], row["resource"], name, operation)
         for row in rows
@@ -92,11 +100,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.rights", description=__doc__)
     parser.add_argument("--print", action="store_true", help="grant nothing, print the rights")
     only_print = parser.parse_args(arguments).print
-    rights = documented()
     try:
+        rights = documented()
         if not only_print:
             grant(Settings.load(with_secrets(Settings, os.environ)), rights)
-    except (RightsNotGranted, SettingsError) as problem:
+    except (RightsNotGranted, RightsUnknown, SettingsError) as problem:
         print(f"rights: {problem}", file=sys.stderr)
         return 1
     for right in rights:

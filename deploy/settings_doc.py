@@ -68,7 +68,9 @@ _INTRODUCTION: Final = """# Settings
 <!-- Written by `python -m deploy.settings_doc` from the settings classes. Do not edit. -->
 
 Every process reads its settings from the environment, once, at its start. A wrong value ends the process with exit code 2 and
-a message that names the variable. A variable with a service's prefix that the service does not know is refused too.
+a message that names the variable. A variable is refused too if it begins with the service's prefix or with `PLAYHEAD_` and the
+service does not know it. Only what images set, what commands of this project use, and what Kubernetes sets for each Service
+(`PLAYHEAD_…_SERVICE_HOST`) is passed over.
 
 A variable marked *secret* may instead name a file: append `_FILE` to its name. [security.md](security.md) describes the
 settings that make connections safe. *Required* variables have no default.

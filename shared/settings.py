@@ -1,14 +1,15 @@
 """Settings: read once from the environment and typed. An error message says what is wrong and what is allowed.
 
 A service's class names its variables: field `port` of a class with `PREFIX = "COLLECTOR_"` is `COLLECTOR_PORT`; what all services
-share is `PLAYHEAD_...`. A variable with the service's prefix that nothing reads is refused too: it is a typo. docs/security.md has
+share is `PLAYHEAD_...`. A variable with one of these prefixes that nothing reads is refused too: it is a typo. docs/security.md has
 the settings of secure connections.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 import pydantic_core
@@ -16,6 +17,25 @@ import pydantic_core
 from shared.topics import PROFILES, Profile, ProfileName, Topic
 
 _COMMON_PREFIX = "PLAYHEAD_"
+#: Variables with the common prefix that are no settings of a service. Images have the first; the others are of commands that build,
+#: run and test this project, whose services inherit them.
+NO_SETTINGS: Final = frozenset(
+    {
+        "PLAYHEAD_SERVICE",
+        "PLAYHEAD_VERSION",
+        "PLAYHEAD_COMPILE",
+        "PLAYHEAD_IMAGE_PYTHON",
+        "PLAYHEAD_IMAGE_DEBIAN_SNAPSHOT",
+        "PLAYHEAD_LOCAL_PORTS",
+        "PLAYHEAD_HOST_FILE",
+        "PLAYHEAD_CPU_SECONDS_DIR",
+    }
+)
+#: What Kubernetes gives a pod of each Service in its namespace, such as PLAYHEAD_KAFKA_BOOTSTRAP_SERVICE_HOST of Strimzi:
+#: https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_SERVICE_LINK: Final = re.compile(
+    r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
 
 
 class SettingsError(ValueError):
@@ -50,7 +70,7 @@ class SettingsGroup(pydantic.BaseModel):
         problems = [
             f"{name} is not a setting of this service; its settings are {', '.join(sorted(variables))}"
             for name in sorted(environ)
-            if name.startswith(cls.PREFIX) and cls.PREFIX != _COMMON_PREFIX and name not in variables
+            if name not in variables and cls._is_meant(name)
         ]
         try:
             settings = cls.model_validate(given)
@@ -60,6 +80,13 @@ class SettingsGroup(pydantic.BaseModel):
         if problems:
             raise SettingsError("; ".join(problems))
         return settings
+
+    @classmethod
+    def _is_meant(cls, name: str) -> bool:
+        """Whether a variable can only be meant as a setting of this class, by its prefix."""
+        if not issubclass(cls, Settings) or not name.startswith(_COMMON_PREFIX):
+            return name.startswith(cls.PREFIX)
+        return name not in NO_SETTINGS and _SERVICE_LINK.fullmatch(name) is None
 
     @classmethod
     def _explain(cls, problem: pydantic_core.ErrorDetails) -> str:

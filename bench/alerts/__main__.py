@@ -192,8 +192,8 @@ def report(results: list[Found], way_ms: int, command: str) -> Part:
     way, lines, compared = way_ms / 1_000, list[str](), list[Compared]()
     lines += [
         (
-            f"Twice the rebuffering at {VIEWERS} viewers; {way:.1f} s from the end of a bucket to the receiver are assumed,"
-            " and in the delays. False alerts are those of a week without an incident, of an environment."
+            f"Twice the rebuffering at {VIEWERS} viewers. The delays include {way:.1f} s from the end of a bucket to the receiver;"
+            " this time is assumed, not measured. False alerts are those of a week without an incident, of an environment."
         ),
         "",
         "| usual share that rebuffers, and how it is judged | found | median s | p99 s | false alerts a week |",

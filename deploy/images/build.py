@@ -33,6 +33,7 @@ CONTEXT: Final = (
     "deploy/rights.py",
     "deploy/rights.sql",
     "deploy/database.py",
+    "docs/security.md",
     "pyproject.toml",
     "requirements.lock",
     "LICENSE",

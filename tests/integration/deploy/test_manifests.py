@@ -14,6 +14,7 @@ from services.processor.catalogue import APPLICATIONS as CATALOGUE
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from shared.metrics import ServiceName
+from shared.settings import SettingsError
 from shared.topics import BEACONS, PROFILES
 from tests.integration.deploy.manifested import (
     OF_APPLICATIONS,
@@ -80,6 +81,15 @@ def test_nothing_runs_as_root_or_writes_where_it_need_not(overlay: str) -> None:
         of_kind(overlay, "Namespace").popitem()[1]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
         == "restricted"
     )
+
+
+@overlays
+def test_no_service_of_the_namespace_gives_a_pod_variables(overlay: str) -> None:
+    # Service `collector` would give each pod COLLECTOR_SERVICE_HOST and COLLECTOR_PORT=tcp://..., which the collector refuses.
+    with pytest.raises(SettingsError, match="COLLECTOR_SERVICE_HOST"):
+        CollectorSettings.load({"COLLECTOR_SERVICE_HOST": "10.0.0.1"})
+    for name, pod in pods(overlay).items():
+        assert pod["enableServiceLinks"] is False, name
 
 
 @overlays
@@ -373,3 +383,22 @@ def test_every_application_has_slots_of_its_own_by_the_one_description() -> None
         if mount["name"] == "objects"
     }
     assert mounts == "/objects"
+
+
+def test_the_finalizer_deletes_recordings_where_their_slots_keep_them() -> None:
+    overlay = "production-applications"
+    places = set()
+    for name in ("processor-recordings", "finalizer"):
+        claims = {
+            volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+            for volume in pods(overlay)[name]["volumes"]
+            if "persistentVolumeClaim" in volume
+        }
+        for container in pods(overlay)[name]["containers"]:
+            given = settings(overlay, name, container)
+            where = given.objects  # type: ignore[attr-defined]
+            (mount,) = [one for one in container["volumeMounts"] if one["mountPath"] == where]
+            assert not mount.get("readOnly")
+            places.add((where, claims[mount["name"]]))
+    ((_, claim),) = places
+    assert of_kind(overlay, "PersistentVolumeClaim")[claim]["spec"]["accessModes"] == ["ReadWriteMany"]

@@ -55,7 +55,7 @@ SECRETS = environment.made()
 
 def environ_of(name: str) -> dict[str, str]:
     variables = {
-        key: re.sub(r"\$\{(\w+):\?\}", lambda found: SECRETS[found[1]], str(value))
+        key: re.sub(r"\$\{\w+:-(\w+)\}", r"\1", re.sub(r"\$\{(\w+):\?\}", lambda found: SECRETS[found[1]], str(value)))
         for key, value in ALL[name]["environment"].items()
     }
     return OF_IMAGE | variables
@@ -189,6 +189,15 @@ def test_a_key_that_is_made_on_the_page_is_one_that_collectors_read() -> None:
         read = conninfo_to_dict(given.customers_dsn.get_secret_value())
         for part in ("host", "dbname"):
             assert read[part] == written[part] == made[part]
+
+
+def test_links_that_the_page_makes_lead_to_the_port_of_this_machine() -> None:
+    (mapped,) = ALL["dashboard"]["ports"]
+    of_machine = mapped.removeprefix("127.0.0.1:").rpartition(":")[0]
+    assert ALL["dashboard"]["environment"]["DASHBOARD_PUBLIC_URL"] == f"http://localhost:{of_machine}"
+    given = settings("dashboard")
+    assert isinstance(given, DashboardSettings)
+    assert (given.page_url, given.is_secure) == ("http://localhost:8090", False)
 
 
 def test_every_container_has_a_limit_of_memory_and_of_processes() -> None:

@@ -16,6 +16,7 @@ from typing import get_args
 
 import pytest
 
+from deploy import rights
 from deploy.images import bill, build
 from deploy.images.locked import locked
 from deploy.local.paths import ROOT
@@ -124,6 +125,11 @@ def test_what_an_image_has_of_deploy_imports_nothing_that_it_lacks(tmp_path: Pat
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert run.returncode == 0, run.stderr[-500:]
+
+
+def test_an_image_has_the_document_in_which_the_command_of_rights_looks() -> None:
+    copied = re.findall(r"^COPY (docs/\S+) /opt/playhead/app/docs/$", (ROOT / build.DOCKERFILE).read_text(), re.M)
+    assert copied == [str(rights.DOCUMENT.relative_to(ROOT))]
 
 
 def jar(path: Path, files: Mapping[str, str]) -> str:

@@ -1,10 +1,12 @@
 """The table of rights in docs/security.md: who writes to a topic is its owner, and every application has what it uses."""
 
 import re
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin._resource import ResourcePatternType
 
+from deploy import rights
 from deploy.rights import DOCUMENT, Right, binding, documented
 from services.processor.catalogue import APPLICATIONS
 from shared import topics
@@ -93,6 +95,16 @@ def test_who_grows_partitions_may_write_the_state_of_what_can_grow_and_nothing_e
     growable = [one for one in (make({}) for make in APPLICATIONS.values()) if one.growth is not None]
     assert allowed("growing", "Write") == {one.changelog.name for one in growable}
     assert allowed("growing", "Alter") == {topic.name for one in growable for topic in (*one.inputs, one.changelog)}
+
+
+def test_without_the_document_the_command_says_where_it_should_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rights, "DOCUMENT", tmp_path / "security.md")
+    assert rights.main(["--print"]) == 1
+    assert capsys.readouterr().err == (
+        f"rights: {tmp_path}/security.md, whose table has them, cannot be read: No such file or directory\n"
+    )
 
 
 def test_a_star_ends_a_prefix_and_alone_is_every_name() -> None:

@@ -69,6 +69,8 @@ def test_every_job_of_the_finalizer_is_one_with_these_arguments() -> None:
 
 def test_every_other_module_is_run_as_it_can_be() -> None:
     assert {line for line in commands("python -m ") if "services.finalizer" not in line} == {
+        "python -m deploy.database",
+        "python -m deploy.rights",
         "python -m deploy.topics",
         "python -m services.serving repair",
         "python -m services.serving repair --refill",

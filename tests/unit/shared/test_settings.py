@@ -1,13 +1,16 @@
 """Settings are refused with words that help."""
 
+import re
+from pathlib import Path
 from typing import ClassVar
 
 import pydantic
 import pytest
 
+from deploy.local.paths import ROOT
 from services.processor.catalogue import APPLICATIONS
 from shared import topics
-from shared.settings import Settings, SettingsError
+from shared.settings import NO_SETTINGS, Settings, SettingsError
 
 
 class Example(Settings):
@@ -31,6 +34,47 @@ def test_a_wrong_value_is_named_with_what_is_allowed() -> None:
 def test_an_unknown_variable_of_the_service_is_a_typo() -> None:
     with pytest.raises(SettingsError, match=r"EXAMPLE_PROT is not a setting of this service.*EXAMPLE_PORT"):
         Example.load({"EXAMPLE_PROT": "1"})
+
+
+def test_an_unknown_variable_of_all_services_is_a_typo_in_each() -> None:
+    # Passed over, the service would speak plaintext.
+    for kind in (Example, Settings):
+        with pytest.raises(SettingsError, match=r"PLAYHEAD_KAFKA_SECURTY_PROTOCOL is not a setting of this service"):
+            kind.load({"PLAYHEAD_KAFKA_SECURTY_PROTOCOL": "sasl_ssl"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *sorted(NO_SETTINGS),
+        "PLAYHEAD_KAFKA_BOOTSTRAP_SERVICE_HOST",
+        "PLAYHEAD_KAFKA_BOOTSTRAP_SERVICE_PORT_TCP_CLIENTS",
+        "PLAYHEAD_KAFKA_BOOTSTRAP_PORT",
+        "PLAYHEAD_KAFKA_BOOTSTRAP_PORT_9093_TCP",
+        "PLAYHEAD_KAFKA_BOOTSTRAP_PORT_9093_TCP_ADDR",
+    ],
+)
+def test_what_images_commands_and_kubernetes_set_is_no_typo(name: str) -> None:
+    assert Example.load({name: "x"}) == Example()
+
+
+def test_every_common_variable_of_the_project_is_a_setting_or_known_to_be_none() -> None:
+    settings = {Settings.variable(field) for field in Settings.model_fields}
+    files = {f"{name}_FILE" for name in Settings.secret_variables()}
+    sources = (
+        path
+        for top in ("services", "shared", "deploy", "tests", "bench", "loadtest")
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in {".py", ".yaml", ".c", ".sh"} or path.name == "Dockerfile"
+    )
+    of_settings = {ROOT / "shared/settings.py", Path(__file__)}
+    named = {
+        name
+        for path in sources
+        if path not in of_settings
+        for name in re.findall(r"PLAYHEAD_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+    }
+    assert named - settings - files == NO_SETTINGS
 
 
 def test_every_problem_is_reported_at_once() -> None:
