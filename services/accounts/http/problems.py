@@ -11,6 +11,7 @@ from services.accounts.core.roles import ScopesWrong
 from services.accounts.core.texts import TextWrong
 from services.accounts.core.thresholds import ThresholdWrong
 from services.accounts.core.totp import CodeWrong
+from services.accounts.credential_queue import TooManyWaiting
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
 from services.accounts.store.credentials.keys import KeyUnknown, TooManyKeys
@@ -35,6 +36,8 @@ from shared.http.problems import Problem
 #: Those whose text is written for the one who asks.
 _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong, CursorWrong)
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
+    # Before what it is a kind of.
+    TooManyWaiting: Problem(429, "Too Many Requests", "too-many", "too many requests of this address at a time"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),
