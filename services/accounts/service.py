@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -236,8 +236,12 @@ class Accounts:
         scopes: frozenset[Permission],
         customers: Sequence[str] | None = None,
         valid_for: timedelta | None = None,
+        ends_by: datetime | None = None,
     ) -> Credential:
-        """A new API token of an organisation. Raises `TextWrong` or `TooManyTokens`."""
+        """A new API token of an organisation; `ends_by` is the end of the token that makes it.
+
+        Raises `TextWrong`, `TooManyTokens` or `EndTooLate`.
+        """
         credential = self.new(Kind.TOKEN)
         add = partial(
             tokens.add_token,
@@ -248,6 +252,7 @@ class Accounts:
             scopes=scopes,
             customers=customers,
             valid_for=valid_for,
+            ends_by=ends_by,
         )
         await self.postgres.ask(add)
         return credential

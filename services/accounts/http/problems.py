@@ -15,7 +15,7 @@ from services.accounts.credential_queue import TooManyWaiting
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
 from services.accounts.store.credentials.keys import KeyUnknown, TooManyKeys
-from services.accounts.store.credentials.tokens import TooManyTokens
+from services.accounts.store.credentials.tokens import EndTooLate, TooManyTokens
 from services.accounts.store.customers.custom_dimensions import TooManyDimensions
 from services.accounts.store.customers.deletions import TooManyDeletions
 from services.accounts.store.customers.saved_views import SavedViewUnknown, TooManySavedViews
@@ -50,6 +50,12 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     CodeWrong: Problem(401, "The code is wrong, old, or was used already", "code"),
     LoginsTooMany: Problem(429, "Too many logins have failed", "attempts"),
     TooManyTokens: Problem(409, "The organisation has as many tokens as it may", "tokens", "Revoke some."),
+    EndTooLate: Problem(
+        403,
+        "This is not permitted",
+        "permission",
+        "a token makes no token that ends later than itself: without days, it ends with the one that makes it",
+    ),
     TooManyInvitations: Problem(409, "The organisation has as many invitations as it may", "invitations"),
     MemberAlready: Problem(409, "This person is a member", "member", "Change the role of the member instead."),
     MemberUnknown: Problem(404, "There is no such person", "unknown"),
