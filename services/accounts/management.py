@@ -181,13 +181,15 @@ class Management:
     ) -> list[OwnedCustomer]:
         """The listed customers of the caller's organisation; for people who run the installation all of them.
 
-        With `owned_by`, those that this organisation owns.
+        For a token for some customers, these alone. With `owned_by`, those that this organisation owns.
         """
         read = partial(
             organisations.customers,
             organisation_id=principal.organisation_id,
             all_of_them=principal.operates,
             owned_by=owned_by,
+            # Within the statement: a page that is cut afterwards says in its cursor what the caller may not see.
+            among=None if principal.scope.is_whole else principal.scope.own,
             after=after,
             rows_max=rows_max,
         )

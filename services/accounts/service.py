@@ -2,10 +2,10 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 
@@ -16,6 +16,7 @@ from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
 from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.core.totp import CodeWrong
+from services.accounts.credential_queue import CredentialQueue
 from services.accounts.password_hashes import Passwords
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
@@ -23,6 +24,8 @@ from services.accounts.store.credentials import tokens
 from services.accounts.store.logins import factors, links, sessions
 from services.accounts.store.logins.links import AccountExists, Link, LinkSpent, Newcomer
 from services.rim.database.pool import Postgres
+
+T = TypeVar("T")
 
 
 class LoginWrong(ValueError):
@@ -59,6 +62,8 @@ class Accounts:
         self.postgres: Final = Postgres(
             dsn, connections_max=connections_max, seconds_max=seconds_max, service="accounts", writes=True
         )
+        #: Of all look-ups over this pool that anybody may cause.
+        self.queue: Final = CredentialQueue()
         self.passwords: Final = passwords or Passwords()
         self.random: Final = random
         self.now_seconds: Final = now_seconds
@@ -71,6 +76,14 @@ class Accounts:
         """Closes all connections."""
         await self.postgres.close()
 
+    async def ask_in_turn(self, address: str | None, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
+        """What `read` finds, in a turn of this address: for all that is asked before anything is known of the caller.
+
+        A turn is of one question, so none is held while a password is hashed or a provider is asked. Raises `TooManyWaiting` too.
+        """
+        async with self.queue.turn(address):
+            return await self.postgres.ask(read)
+
     def new(self, kind: Kind) -> Credential:
         """A new credential."""
         return new_credential(kind, self.random(ID_BYTES + SECRET_BYTES))
@@ -78,19 +91,19 @@ class Accounts:
     async def log_in(self, email: str, password: str, *, address: str | None, agent: str, code: str = "") -> Credential:
         """A new session. Raises `LoginWrong`, `CodeNeeded`, `CodeWrong` or `LoginsTooMany`."""
         allowed = allowances(address, email)
-        wait_seconds = await self.postgres.ask(partial(sessions.count_attempt, allowed=allowed))
+        wait_seconds = await self.ask_in_turn(address, partial(sessions.count_attempt, allowed=allowed))
         if wait_seconds > 0:
             raise LoginsTooMany(wait_seconds)
         person = None
         if "\0" not in email:
-            person = await self.postgres.ask(partial(sessions.person_of, email=email))
+            person = await self.ask_in_turn(address, partial(sessions.person_of, email=email))
         stored = person.password_hash if person is not None else None
         if len(password) > PASSWORD_CHARS_MAX or not await self.passwords.is_right(stored, password) or person is None:
             if person is not None:
                 await self._note_failed(person, address, "password")
             raise LoginWrong
         if person.has_totp and not code:
-            await self.postgres.ask(partial(sessions.forgive_attempt, allowed=allowed))
+            await self.ask_in_turn(address, partial(sessions.forgive_attempt, allowed=allowed))
             raise CodeNeeded
         credential = self.new(Kind.SESSION)
         actor = Actor("person", person.id, person.email, address, person.organisation_id)
@@ -106,7 +119,7 @@ class Accounts:
             await audit.add(connection, actor, "logged_in", details={"by": "password", "second_factor": factor})
 
         try:
-            await self.postgres.ask(begin)
+            await self.ask_in_turn(address, begin)
         except CodeWrong:
             # It stays counted: codes are few.
             await self._note_failed(person, address, "code")
@@ -155,9 +168,9 @@ class Accounts:
 
         return credential if await self.postgres.ask(add) else None
 
-    async def link(self, credential: Credential) -> Link:
+    async def link(self, credential: Credential, *, address: str | None) -> Link:
         """The purpose of a link. Raises `LinkSpent`."""
-        return await self.postgres.ask(partial(links.find_link, credential=credential))
+        return await self.ask_in_turn(address, partial(links.find_link, credential=credential))
 
     async def log_in_by_link(self, credential: Credential, *, address: str | None, agent: str) -> Credential:
         """A new session, for a link of kind `login`. Raises `LinkSpent`."""
@@ -167,7 +180,7 @@ class Accounts:
             whose = await links.log_in_by_link(connection, credential, address)
             await self.open_session(connection, session, whose, address, agent)
 
-        await self.postgres.ask(begin)
+        await self.ask_in_turn(address, begin)
         return session
 
     async def accept(
@@ -186,12 +199,12 @@ class Accounts:
         None where the person has an account, whose password this must be, and is to log in. Raises `LinkSpent`, `TextWrong`,
         `PasswordWeak`, `AccountExists` or `LoginsTooMany`.
         """
-        link = await self.link(credential)
+        link = await self.link(credential, address=address)
         if link.kind == "login":
             raise LinkSpent
         is_first = link.kind == "first_owner"
         wanted = checked_email(email if is_first else link.email or "")
-        person = None if is_first else await self.postgres.ask(partial(sessions.person_of, email=wanted))
+        person = None if is_first else await self.ask_in_turn(address, partial(sessions.person_of, email=wanted))
         if person is None:
             check_password(password, email=wanted)
         elif not await self.is_password(person.password_hash, password, email=wanted, address=address):
@@ -212,7 +225,7 @@ class Accounts:
                 await self.open_session(connection, session, whose, address, agent)
             return person is None
 
-        return session if await self.postgres.ask(make) else None
+        return session if await self.ask_in_turn(address, make) else None
 
     async def new_token(
         self,
@@ -223,8 +236,12 @@ class Accounts:
         scopes: frozenset[Permission],
         customers: Sequence[str] | None = None,
         valid_for: timedelta | None = None,
+        ends_by: datetime | None = None,
     ) -> Credential:
-        """A new API token of an organisation. Raises `TextWrong` or `TooManyTokens`."""
+        """A new API token of an organisation; `ends_by` is the end of the token that makes it.
+
+        Raises `TextWrong`, `TooManyTokens` or `EndTooLate`.
+        """
         credential = self.new(Kind.TOKEN)
         add = partial(
             tokens.add_token,
@@ -235,6 +252,7 @@ class Accounts:
             scopes=scopes,
             customers=customers,
             valid_for=valid_for,
+            ends_by=ends_by,
         )
         await self.postgres.ask(add)
         return credential
@@ -262,17 +280,18 @@ class Accounts:
     async def is_password(self, stored: str | None, password: str, *, email: str, address: str | None) -> bool:
         """Whether it is the password of this address; counted as logins are. Raises `LoginsTooMany`."""
         allowed = allowances(address, email)
-        wait_seconds = await self.postgres.ask(partial(sessions.count_attempt, allowed=allowed))
+        wait_seconds = await self.ask_in_turn(address, partial(sessions.count_attempt, allowed=allowed))
         if wait_seconds > 0:
             raise LoginsTooMany(wait_seconds)
         if len(password) > PASSWORD_CHARS_MAX or not await self.passwords.is_right(stored, password):
             return False
-        await self.postgres.ask(partial(sessions.forgive_attempt, allowed=allowed))
+        await self.ask_in_turn(address, partial(sessions.forgive_attempt, allowed=allowed))
         return True
 
     async def _note_failed(self, person: sessions.Person, address: str | None, by: str) -> None:
         actor = Actor("nobody", None, person.email, address, person.organisation_id)
-        await self.note(actor, "login_failed", person.email, {"by": by})
+        note = partial(audit.add, actor=actor, action="login_failed", target=person.email, details={"by": by})
+        await self.ask_in_turn(address, note)
 
     async def open_session(
         self,

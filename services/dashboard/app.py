@@ -132,6 +132,7 @@ def make_app(
         away_page=lambda: _document(_AWAY, 503),
         missing_page=lambda: _document(_MISSING, 404),
         rates=Rates(caller_requests_per_second),
+        queue=door.routes.queue,
         address=door.routes.place.address,
     )
     app.middlewares.append(guard.answer)

@@ -1,6 +1,7 @@
 """Principal: the caller, and the permissions of that person or token. Pure."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from services.accounts.core.customer_scope import CustomerScope
@@ -23,6 +24,8 @@ class Principal:
     scope: CustomerScope
     #: Whether the organisation runs the installation: it owns all customers that nobody else does.
     runs_installation: bool
+    #: Of a token its end, if it has one.
+    ends_at: datetime | None = None
 
     def may(self, permission: Permission) -> bool:
         """Whether it has this permission."""

@@ -87,7 +87,8 @@ class ExternalRoutes:
         )
         try:
             address = await self._external.provider.login_address(credential.id, begun)
-            await self._accounts.postgres.ask(partial(external.begin, credential=credential, begun=begun))
+            begin = partial(external.begin, credential=credential, begun=begun)
+            await self._accounts.ask_in_turn(self._place.address(request), begin)
         except (ProviderAway, PostgresAway, NotPublished, QueryRefused):
             return _failed("away")
         except ProviderRefused as error:
@@ -126,21 +127,17 @@ class ExternalRoutes:
     async def _log_in(
         self, request: web.Request, provider: Provider, credential: Credential, code: str
     ) -> web.StreamResponse:
-        begun = await self._accounts.postgres.ask(partial(external.redeem, credential=credential))
+        address, agent = self._place.address(request), self._place.agent(request)
+        begun = await self._accounts.ask_in_turn(address, partial(external.redeem, credential=credential))
         if begun is None:
             return _failed("refused")
-        claims = await provider.claims(code, begun)
-        address, agent, session = (
-            self._place.address(request),
-            self._place.agent(request),
-            self._accounts.new(Kind.SESSION),
-        )
+        claims, session = await provider.claims(code, begun), self._accounts.new(Kind.SESSION)
 
         async def log_in(connection: psycopg.AsyncConnection) -> None:
             whose = await external.log_in(connection, claims, address)
             await self._accounts.open_session(connection, session, whose, address, agent)
 
-        await self._accounts.postgres.ask(log_in)
+        await self._accounts.ask_in_turn(address, log_in)
         response = web.Response(status=302, headers={"Location": begun.destination})
         self._cookie.set(response, session, SESSION_DAYS_MAX)
         return response

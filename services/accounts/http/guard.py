@@ -16,8 +16,8 @@ from aiohttp.typedefs import Handler
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.core.principal import Principal
+from services.accounts.credential_queue import CredentialQueue, TooManyWaiting
 from services.accounts.http.access import ALL, Access, Routing
-from services.accounts.http.credential_queue import CredentialQueue, TooManyWaiting
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
 from services.accounts.http.request_rates import Rates, TooManyRequests
@@ -79,7 +79,7 @@ class Guard:
 
     `away_page` is the answer of a page while no caller can be recognised, `missing_page` that of one which the caller does not
     have; without it that is a bare 404. `address` gives the client address of a request.
-    `rates` are the request rates of known callers.
+    `rates` are the request rates of known callers. `queue` has the turns of look-ups, where others take them from the same pool.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Guard:
         away_page: Callable[[], web.StreamResponse],
         missing_page: Callable[[], web.StreamResponse] | None = None,
         rates: Rates | None = None,
+        queue: CredentialQueue | None = None,
         address: Callable[[web.Request], str | None] = lambda request: request.remote,
     ) -> None:
         self._routing = routing
@@ -102,7 +103,7 @@ class Guard:
         self._missing_page = missing_page
         self._address = address
         self._rates = rates or Rates(REQUESTS_PER_SECOND)
-        self._queue = CredentialQueue()
+        self._queue = queue or CredentialQueue()
 
     @web.middleware
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:

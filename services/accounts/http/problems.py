@@ -11,10 +11,11 @@ from services.accounts.core.roles import ScopesWrong
 from services.accounts.core.texts import TextWrong
 from services.accounts.core.thresholds import ThresholdWrong
 from services.accounts.core.totp import CodeWrong
+from services.accounts.credential_queue import TooManyWaiting
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
 from services.accounts.store.credentials.keys import KeyUnknown, TooManyKeys
-from services.accounts.store.credentials.tokens import TooManyTokens
+from services.accounts.store.credentials.tokens import EndTooLate, TooManyTokens
 from services.accounts.store.customers.custom_dimensions import TooManyDimensions
 from services.accounts.store.customers.deletions import TooManyDeletions
 from services.accounts.store.customers.saved_views import SavedViewUnknown, TooManySavedViews
@@ -35,6 +36,8 @@ from shared.http.problems import Problem
 #: Those whose text is written for the one who asks.
 _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong, CursorWrong)
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
+    # Before what it is a kind of.
+    TooManyWaiting: Problem(429, "Too Many Requests", "too-many", "too many requests of this address at a time"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),
@@ -47,6 +50,12 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     CodeWrong: Problem(401, "The code is wrong, old, or was used already", "code"),
     LoginsTooMany: Problem(429, "Too many logins have failed", "attempts"),
     TooManyTokens: Problem(409, "The organisation has as many tokens as it may", "tokens", "Revoke some."),
+    EndTooLate: Problem(
+        403,
+        "This is not permitted",
+        "permission",
+        "a token makes no token that ends later than itself: without days, it ends with the one that makes it",
+    ),
     TooManyInvitations: Problem(409, "The organisation has as many invitations as it may", "invitations"),
     MemberAlready: Problem(409, "This person is a member", "member", "Change the role of the member instead."),
     MemberUnknown: Problem(404, "There is no such person", "unknown"),

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
+from services.accounts.credential_queue import CredentialQueue
 from services.accounts.http.access import ACCOUNT, PUBLIC, Access, Routing
 from services.accounts.http.external import WAYS, External, ExternalRoutes
 from services.accounts.http.guard import Cookie, credential_of, principal_of
@@ -164,6 +165,11 @@ class AccountRoutes:
         self.api.add_to(routing)
 
     @property
+    def queue(self) -> CredentialQueue:
+        """The turns of what the public routes ask: the guard's look-ups over the same pool take them too."""
+        return self._accounts.queue
+
+    @property
     def described(self) -> list[Operation]:
         """For the document of the whole API."""
         of_sessions = [LOGIN, LINK, LINK_USE, SESSION, LOGOUT, LOGOUT_EVERYWHERE, WAYS]
@@ -179,14 +185,15 @@ class AccountRoutes:
 
     async def link(self, request: web.Request) -> web.Response:
         """The purpose of a link; it stays unused."""
-        link = await self._accounts.link(_link(await body_of(request, FollowedLink)))
+        credential = _link(await body_of(request, FollowedLink))
+        link = await self._accounts.link(credential, address=self.place.address(request))
         return _json(LinkFound(link.kind, link.email, link.role))
 
     async def use_link(self, request: web.Request) -> web.Response:
         """Uses a link: logs in, or makes the person that it is for."""
         given = await body_of(request, FollowedLink)
         credential = _link(given)
-        if (await self._accounts.link(credential)).kind == "login":
+        if (await self._accounts.link(credential, address=self.place.address(request))).kind == "login":
             return self._begun(await self._accounts.log_in_by_link(credential, **self._from(request)))
         session = await self._accounts.accept(
             credential,

@@ -105,7 +105,7 @@ async def site(
     identities, cookie = Identities(accounts.postgres), Cookie(is_secure=False)
     app = web.Application()
     routing = Routing(app)
-    guard = Guard(routing, identities, hosts=Hosts([]), cookie=cookie, away_page=web.Response)
+    guard = Guard(routing, identities, hosts=Hosts([]), cookie=cookie, away_page=web.Response, queue=accounts.queue)
     app.middlewares.append(guard.answer)
     routes = AccountRoutes(accounts, cookie=cookie, page_url="https://playhead.example", external=external)
     routes.add_to(routing)

@@ -13,6 +13,7 @@ from argon2 import PasswordHasher
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
+from services.accounts.core.login_throttle import allowances
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import Permission, Role
 from services.accounts.http.access import Routing
@@ -193,6 +194,37 @@ async def test_logins_that_fail_are_limited_by_address_and_account(accounts: Acc
         connection.execute("UPDATE accounts.attempts SET failures = 31 WHERE failures > 4")
     with pytest.raises(LoginsTooMany):
         await accounts.log_in("somebody@example.com", PASSWORD, **HERE)
+
+
+async def test_an_address_that_is_refused_adds_no_rows_for_the_accounts_that_it_invents(
+    accounts: Accounts, dsn: str
+) -> None:
+    await first_owner(accounts)
+
+    async def refused(email: str, address: str) -> None:
+        with pytest.raises(LoginsTooMany) as found:
+            await accounts.log_in(email, "a wrong password", address=address, agent="")
+        assert found.value.seconds > 0
+
+    _, address, account = [one.subject for one in allowances("203.0.113.9", "owner@example.com")]
+    held = "SELECT subject, failures, changed_at FROM accounts.attempts ORDER BY subject"
+    # One of the two is full: the address for all accounts, or the account for all addresses.
+    for subject, failures, tries in (
+        (address, 30, [(f"a{number}@example.com", "203.0.113.9") for number in range(5)]),
+        (account, 60, [("owner@example.com", f"198.51.100.{number}") for number in range(5)]),
+    ):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("INSERT INTO accounts.attempts VALUES (%s, %s, now())", (subject, failures))
+        before = rows(dsn, held)
+        for email, place in tries:
+            await refused(email, place)
+        assert rows(dsn, held) == before
+    # With room again it is counted again.
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE accounts.attempts SET changed_at = now() - interval '1 hour'")
+    with pytest.raises(LoginWrong):
+        await accounts.log_in("a0@example.com", "a wrong password", address="203.0.113.9", agent="")
+    assert len(rows(dsn, held)) == len(before) + 2
 
 
 async def test_a_token_opens_its_scopes_until_it_is_revoked_or_expires(accounts: Accounts, dsn: str) -> None:

@@ -85,3 +85,37 @@ async def test_tokens_are_made_listed_and_revoked_by_who_may(home: Site) -> None
     assert (await home.ask("GET", "/v1/profile", token))[0] == 403
     await home.got("DELETE", f"/v1/tokens/{made['id']}", owner)
     assert (await home.ask("GET", "/v1/tokens", token))[0] == 401
+
+
+async def test_a_token_makes_none_that_ends_later_than_itself(home: Site) -> None:
+    owner = await home.owner()
+    body = {"name": "x", "scopes": ["manage"]}
+    maker = await home.got("POST", "/v1/tokens", owner, body | {"days": 2})
+    for later in (3, 2, None):
+        status, problem = await home.ask("POST", "/v1/tokens", maker["token"], body | {"days": later})
+        assert (status, problem["type"]) == (403, "urn:playhead:problem:permission"), later
+        assert "ends later than itself" in problem["detail"]
+    made = await home.got("POST", "/v1/tokens", maker["token"], body)
+    earlier = await home.got("POST", "/v1/tokens", maker["token"], body | {"days": 1})
+    # What it makes has its end too, and passes it on.
+    status, _ = await home.ask("POST", "/v1/tokens", made["token"], body | {"days": None})
+    assert status == 403
+    third = await home.got("POST", "/v1/tokens", made["token"], body)
+    listed = (await home.got("GET", "/v1/tokens", owner))["tokens"]
+    ends = {one["id"]: one["expires_ms"] for one in listed}
+    assert len(ends) == 4
+    assert ends[made["id"]] == ends[third["id"]] == ends[maker["id"]]
+    assert ends[earlier["id"]] < ends[maker["id"]]
+    entries = (await home.got("GET", "/v1/audit?action=made_token", owner))["entries"]
+    assert sorted(one["details"]["expires_ms"] for one in entries) == sorted(ends.values())
+
+
+async def test_people_and_tokens_without_an_end_give_any_end(home: Site) -> None:
+    owner = await home.owner()
+    body = {"name": "x", "scopes": ["manage"]}
+    maker = await home.got("POST", "/v1/tokens", owner, body)
+    for who in (owner, maker["token"]):
+        for given, has_end in (({}, False), ({"days": None}, False), ({"days": 3_650}, True)):
+            made = await home.got("POST", "/v1/tokens", who, body | given)
+            listed = (await home.got("GET", "/v1/tokens", owner))["tokens"]
+            assert [one["expires_ms"] is not None for one in listed if one["id"] == made["id"]] == [has_end]

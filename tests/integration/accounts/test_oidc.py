@@ -124,6 +124,30 @@ async def test_a_verified_address_is_the_person_who_has_it_and_an_unverified_one
     assert {one["name"]: one["is_member"] for one in organisations} == {"Home": True, "Globex": True}
 
 
+async def test_an_account_that_begins_again_by_a_link_ends_the_links_password_at_the_next_login_at_the_provider(
+    home: Site,
+) -> None:
+    owner, email = await home.owner(), "boss@globex.example"
+    await home.got("POST", "/v1/invitations", owner, {"email": email, "role": "viewer"})
+    _, session = await log_in("boss")
+    assert session is not None
+    (boss,) = [one for one in (await home.got("GET", "/v1/people", owner))["people"] if one["email"] == email]
+    await home.got("DELETE", f"/v1/people/{boss['id']}", owner)
+    # Of no organisation any more, it begins again, by whoever opens the link.
+    again = await home.got("POST", "/v1/invitations", owner, {"email": email, "role": "viewer"})
+    opened = await home.join(again["link"])
+    assert (await home.got("GET", "/v1/session", opened))["name"] == email
+    assert home.rows("SELECT count(*) FROM accounts.external_identities") == [(0,)]
+    # The holder of the address logs in at the provider, a first time again.
+    place, session = await log_in("boss")
+    assert place == "/"
+    assert session is not None
+    assert (await home.got("GET", "/v1/session", home.session_in(session)))["name"] == email
+    assert (await home.ask("GET", "/v1/session", opened))[0] == 401
+    with pytest.raises(LoginWrong):
+        await home.accounts.log_in(email, PASSWORD, address=None, agent="")
+
+
 async def test_an_answer_counts_once_in_the_browser_that_asked(home: Site) -> None:
     await home.owner()
     start = URL(f"http://127.0.0.1:{PORT}/login/there")

@@ -1,6 +1,7 @@
 """What those who run the installation do with organisations: they give customers, and invite a first owner again."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -111,6 +112,29 @@ async def test_customers_of_one_organisation_come_in_pages(home: Site) -> None:
     assert (await home.got("GET", of_globex, boss))["customers"] != []
     assert await home.got("GET", of_home, boss) == {"customers": [], "next": None}
     assert await home.got("GET", "/v1/customers?organisation_id=none", boss) == {"customers": [], "next": None}
+
+
+async def test_pages_of_a_token_for_some_customers_are_full_and_their_cursors_name_no_other(home: Site) -> None:
+    owner = await home.owner()
+    boss = await globex(home, owner)
+    found = await ids(home, owner)
+    for number in range(8):
+        to = found["Home" if number == 4 else "Globex"]
+        await home.got("POST", "/v1/customers", owner, {"id": f"c{number}", "organisation_id": to})
+    wanted = {"name": "some", "scopes": ["read_metrics"], "customers": ["c2", "c3", "c6"]}
+    token = (await home.got("POST", "/v1/tokens", boss, wanted))["token"]
+    pages, cursors, cursor = [], [], ""
+    while cursor is not None:
+        page = await home.got("GET", f"/v1/customers?limit=2&cursor={cursor}", token)
+        pages.append([one["id"] for one in page["customers"]])
+        cursor = page["next"]
+        cursors.append(cursor)
+    assert pages == [["c2", "c3"], ["c6"]]
+    assert base64.urlsafe_b64decode(cursors[0] + "==").decode().endswith(" c3")
+    # One that has left the organisation is not in the list of the token either.
+    await home.got("PATCH", "/v1/customers/c3", owner, {"organisation_id": found["Home"]})
+    left = (await home.got("GET", "/v1/customers", token))["customers"]
+    assert [one["id"] for one in left] == ["c2", "c6"]
 
 
 async def test_the_owner_of_an_organisation_that_nobody_joined_is_invited_again(home: Site) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from services.accounts.core.roles import Permission, token_scopes
 from services.accounts.http.access import MANAGEMENT, TEAM_MANAGEMENT
@@ -11,7 +12,7 @@ from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import DAYS_MAX, Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.http.v1.tenants import CustomerId, Name
 from services.accounts.service import Accounts
-from services.accounts.store.credentials.tokens import Token
+from services.accounts.store.credentials.tokens import EndTooLate, Token
 
 
 class OneToken(msgspec.Struct, frozen=True):
@@ -36,12 +37,15 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class NewToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new token. `days` null: until it is revoked."""
+    """A new token. Without `days`, or with null: until it is revoked.
+
+    A token makes none that ends later than itself: without `days` both end together; a later end, or null, is refused.
+    """
 
     name: Name
     scopes: Annotated[list[str], msgspec.Meta(min_length=1, max_length=8)]
     customers: Annotated[list[CustomerId], msgspec.Meta(max_length=1_000)] | None = None
-    days: Annotated[int, msgspec.Meta(ge=1, le=DAYS_MAX)] | None = None
+    days: Annotated[int, msgspec.Meta(ge=1, le=DAYS_MAX)] | UnsetType | None = UNSET
 
 
 class MadeToken(msgspec.Struct, frozen=True):
@@ -83,7 +87,7 @@ class TokenOperations:
         return Tokens([_token(row) for row in page], after)
 
     async def make(self, call: Call) -> MadeToken:
-        """A token makes none that may do or see more than itself."""
+        """A token makes none that may do or see more than itself, or that ends later."""
         principal, wanted = call.principal, call.body
         scopes = token_scopes(wanted.scopes)
         if principal.kind == "token" and not scopes <= principal.permissions:
@@ -92,13 +96,16 @@ class TokenOperations:
             raise unknown("customer")
         if wanted.customers is None and not principal.scope.is_whole:
             raise forbidden("a token for some customers makes no token for all")
+        if wanted.days is None and principal.ends_at is not None:
+            raise EndTooLate
         made = await self._accounts.new_token(
             call.actor,
             organisation_id=principal.organisation_id,
             name=wanted.name,
             scopes=scopes,
             customers=wanted.customers,
-            valid_for=None if wanted.days is None else timedelta(days=wanted.days),
+            valid_for=timedelta(days=wanted.days) if isinstance(wanted.days, int) else None,
+            ends_by=principal.ends_at,
         )
         return MadeToken(made.id, made.text)
 

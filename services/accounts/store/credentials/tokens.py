@@ -19,9 +19,11 @@ TOKENS_MAX: Final = 500
 _LIVE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _ADD: Final = f"""
     INSERT INTO accounts.tokens (id, hash, organisation_id, name, scopes, customers, made_by, expires_at)
-    SELECT %s, %s, %s, %s, %s, %s, %s, now() + %s
+    SELECT %s, %s, %s, %s, %s, %s, %s, coalesce(now() + %s, %s)
     WHERE (SELECT count(*) FROM accounts.tokens WHERE organisation_id = %s AND {_LIVE}) < {TOKENS_MAX}
+    RETURNING extract(epoch FROM expires_at)::float8
 """  # noqa: S608 - SQL of ours
+_IS_LATER: Final = "SELECT now() + %s > %s"
 _LIST: Final = """
     SELECT id, name, scopes, customers, made_by, created_at, expires_at, revoked_at, used_at FROM accounts.tokens
     WHERE organisation_id = %s AND (revoked_at IS NULL OR revoked_at > now() - interval '30 days') AND id > %s
@@ -35,6 +37,10 @@ _REVOKE: Final = """
 
 class TooManyTokens(ValueError):
     """The organisation has as many tokens as it may."""
+
+
+class EndTooLate(ValueError):
+    """The token would end later than the token that makes it."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +68,29 @@ async def add_token(
     scopes: Iterable[Permission],
     customers: Sequence[str] | None = None,
     valid_for: timedelta | None = None,
+    ends_by: datetime | None = None,
 ) -> None:
-    """Adds a token. Raises `TooManyTokens`."""
+    """Adds a token that ends after `valid_for`, or else at `ends_by`, the end of the token that makes it; None of both: no end.
+
+    Raises `TooManyTokens`, or `EndTooLate` where `valid_for` leads beyond `ends_by`.
+    """
+    if valid_for is not None and ends_by is not None:
+        row = await (await connection.execute(_IS_LATER, (valid_for, ends_by))).fetchone()
+        if row == (True,):
+            raise EndTooLate
     names = sorted(scopes)
     listed = None if customers is None else list(customers)
-    row = (credential.id, credential.hash, organisation_id, name, names, listed, actor.name, valid_for, organisation_id)
-    if (await connection.execute(_ADD, row)).rowcount != 1:
+    described = (organisation_id, name, names, listed, actor.name)
+    added = (credential.id, credential.hash, *described, valid_for, ends_by, organisation_id)
+    made = await (await connection.execute(_ADD, added)).fetchone()
+    if made is None:
         raise TooManyTokens
-    details = {"scopes": names, "customers": listed, "days": valid_for.days if valid_for else None}
+    details = {
+        "scopes": names,
+        "customers": listed,
+        "days": valid_for.days if valid_for else None,
+        "expires_ms": None if made[0] is None else round(made[0] * 1_000),
+    }
     await audit.add(connection, actor, "made_token", name, organisation_id=organisation_id, details=details)
 
 

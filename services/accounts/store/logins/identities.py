@@ -24,8 +24,8 @@ _OF_A_SESSION: Final = f"""
       AND p.disabled_at IS NULL
 """  # noqa: S608 - a number of ours
 _OF_A_KEY: Final = """
-    SELECT t.hash, t.id, t.name, t.scopes, t.customers, o.id::text AS organisation_id, o.name AS organisation, o.owns_rest,
-        t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS is_stale
+    SELECT t.hash, t.id, t.name, t.scopes, t.customers, t.expires_at, o.id::text AS organisation_id, o.name AS organisation,
+        o.owns_rest, t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS is_stale
     FROM accounts.tokens AS t JOIN accounts.organisations AS o ON o.id = t.organisation_id
     WHERE t.id = %s AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
 """
@@ -115,4 +115,5 @@ def _of_token(found: dict[str, Any], scope: CustomerScope) -> Principal:
         scope=scope.restricted_to(found["customers"]) if is_restricted else scope,
         # A token for some customers has no business with the installation.
         runs_installation=found["owns_rest"] and not is_restricted,
+        ends_at=found["expires_at"],
     )

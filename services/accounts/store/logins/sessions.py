@@ -1,6 +1,6 @@
 """Sessions begin and end; logins that fail are counted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,11 @@ _OPEN: Final = f"""
 _REHASH: Final = "UPDATE accounts.people SET password_hash = %s WHERE id = %s AND password_hash = %s"
 _END: Final = "DELETE FROM accounts.sessions WHERE id = %s AND hash = %s"
 _END_ALL: Final = "DELETE FROM accounts.sessions WHERE person_id = %s"
+#: What each bucket would hold with one more failure.
+_WOULD_HOLD: Final = """
+    SELECT subject, 1 + greatest(0, a.failures - extract(epoch FROM now() - a.changed_at)::float8 / seconds)
+    FROM accounts.attempts AS a JOIN unnest(%(subjects)s::text[], %(seconds)s::float8[]) AS given (subject, seconds) USING (subject)
+"""
 #: In the order of the key, as always: two that met in another order would wait for each other.
 _COUNT: Final = """
     INSERT INTO accounts.attempts AS a (subject, failures, changed_at)
@@ -105,16 +110,21 @@ async def end_all_sessions(connection: psycopg.AsyncConnection, person_id: str, 
 async def count_attempt(connection: psycopg.AsyncConnection, allowed: Sequence[Allowance]) -> float:
     """Counts a login before it is tried, so that many at once are counted too; the seconds to wait, 0: it may be tried."""
     wanted = {"subjects": [one.subject for one in allowed], "seconds": [one.seconds for one in allowed]}
-    found: dict[str, float] = dict(await (await connection.execute(_COUNT, wanted)).fetchall())
-    beyond = [
-        (found[one.subject] - one.failures_max) * one.seconds
-        for one in allowed
-        if found[one.subject] > one.failures_max
-    ]
-    if beyond:
+    would_hold = await (await connection.execute(_WOULD_HOLD, wanted)).fetchall()
+    if (wait_seconds := _wait_seconds(allowed, dict(would_hold))) > 0:
+        # Nothing is written: else an address that is refused adds rows for each account that it invents.
+        return wait_seconds
+    holds = await (await connection.execute(_COUNT, wanted)).fetchall()
+    wait_seconds = _wait_seconds(allowed, dict(holds))
+    if wait_seconds > 0:
         # What was refused takes no room: else who tries on is never let in.
         await connection.execute(_TAKE_BACK, (wanted["subjects"],))
-    return max(beyond, default=0.0)
+    return wait_seconds
+
+
+def _wait_seconds(allowed: Sequence[Allowance], failures: Mapping[str, float]) -> float:
+    """Until no bucket holds more failures than it may; 0: none does."""
+    return max(0.0, *((failures.get(one.subject, 0.0) - one.failures_max) * one.seconds for one in allowed))
 
 
 async def forgive_attempt(connection: psycopg.AsyncConnection, allowed: Sequence[Allowance]) -> None:

@@ -1,5 +1,6 @@
 """Organisations, and the customers (environments) that they own."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -34,6 +35,7 @@ _CUSTOMERS: Final = """
     FROM accounts.customers AS c
     WHERE c.customer_id > %(after)s AND (%(all)s OR c.organisation_id = %(organisation_id)s)
         AND (%(owned_by)s = '' OR c.organisation_id::text = %(owned_by)s)
+        AND (%(among)s::text[] IS NULL OR c.customer_id = ANY(%(among)s::text[]))
     ORDER BY c.customer_id LIMIT %(rows_max)s
 """
 #: Whether an organisation may have one more customer.
@@ -168,15 +170,20 @@ async def customers(
     organisation_id: str,
     all_of_them: bool,
     owned_by: str,
+    among: Iterable[str] | None,
     after: str,
     rows_max: int,
 ) -> list[OwnedCustomer]:
-    """The listed customers of an organisation, or of all, by id; of them those that `owned_by` owns, if it is given."""
+    """The listed customers of an organisation, or of all, by id.
+
+    Of them those that `owned_by` owns, if it is given, and those of `among`, unless that is None.
+    """
     given = {
         "after": after,
         "all": all_of_them,
         "organisation_id": organisation_id,
         "owned_by": owned_by,
+        "among": None if among is None else sorted(among),
         "rows_max": rows_max,
     }
     async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:

@@ -27,8 +27,12 @@ function say(text) {
   byId("notice").hidden = !text;
 }
 
+// The problem of an address that asks for too much at a time, whether or not a login has failed.
+const TOO_MANY = "urn:playhead:problem:too-many";
+
 function problem({ status, content }) {
   if (status === 503) return "Postgres does not answer, so nobody can log in now. Try again in a moment.";
+  if (content.type === TOO_MANY) return "Too many requests of your address wait. Try again in a moment.";
   if (status === 429) return "Too many logins have failed. Try again in a minute or two.";
   if (status === 410) return "This link is unknown, was used, or has expired.";
   return `${content.detail ?? content.title ?? "It did not work"}.`;

@@ -9,8 +9,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core.credentials import Credential, Kind
 from services.accounts.core.principal import Principal
+from services.accounts.credential_queue import AT_ONCE_MAX, WAITING_MAX, CredentialQueue, TooManyWaiting
 from services.accounts.http.access import ACCOUNT, Routing
-from services.accounts.http.credential_queue import AT_ONCE_MAX, WAITING_MAX, CredentialQueue, TooManyWaiting
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.rim.database.pool import PostgresAway

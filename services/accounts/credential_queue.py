@@ -1,6 +1,7 @@
 """The queue of look-ups of credentials: addresses take turns, so that the flood of one address delays no other.
 
-A credential costs a question to Postgres before anything is known of who sends it, and anybody can invent one.
+A credential costs a question to Postgres before anything is known of who sends it, and anybody can invent one. Logins and links are
+credentials too: the questions of public routes take the same turns.
 """
 
 import asyncio
@@ -38,7 +39,10 @@ class CredentialQueue:
 
     @asynccontextmanager
     async def turn(self, address: str | None) -> AsyncIterator[None]:
-        """Holds a turn for as long as the context lasts. Raises `TooManyWaiting`, or `PostgresAway` when none comes in time."""
+        """Holds a turn for as long as the context lasts. Raises `TooManyWaiting`, or `PostgresAway` when none comes in time.
+
+        Who holds one takes no other: holders that wait for each other keep all turns.
+        """
         if self._under_way < AT_ONCE_MAX:
             self._under_way += 1
         else:
