@@ -79,9 +79,8 @@ class OpenViewRoutes:
         """The open views of one `customer`. A search for a viewer is noted before it is answered."""
         try:
             search = open_views.understood(parsed(AskedOpenViews, list(request.query.items())))
-            if viewers := open_views.viewers_of(search):
-                actor = Actor.of(principal_of(request), self._address(request))
-                await self._audit.note(actor, "looked_at_viewer", ", ".join(viewers))
+            actor = Actor.of(principal_of(request), self._address(request))
+            await self._audit.note(actor, "looked_at_viewer", *open_views.viewers_of(search))
             async with self._turn_of(principal_of(request).organisation_id):
                 now_ms, found = await self._newest()
                 wanted = await asyncio.to_thread(open_views.candidates, search, found.beacons)

@@ -76,9 +76,12 @@ class ExportRoutes:
         if not _may(request, new.of):
             return _forbidden(new.of)
         caller, principal = self._desk.caller(request), principal_of(request)
+        wanted = self._exporting.understood(new, caller.admit)
+        # What cannot be noted is not made.
+        await self._audit.note(self._desk.actor(request), "looked_at_viewer", *wanted.viewers)
         try:
             job = await self._exporting.add(
-                new, organisation_id=principal.organisation_id, actor=principal.name, admit=caller.admit
+                new, wanted, organisation_id=principal.organisation_id, actor=principal.name
             )
         except TooManyExports:
             return problem_response(Problem(429, "Too many exports under way", "too-many-exports"), retry_seconds=30)
@@ -108,6 +111,7 @@ class ExportRoutes:
             return _unknown()
         if job.state != "done":
             return problem_response(Problem(409, "The export has no file", "export-not-done", f"It is {job.state}."))
+        await self._audit.note(self._desk.actor(request), "looked_at_viewer", *job.viewers)
         await self._audit.note(self._desk.actor(request), "fetched_export", f"{job.of} {job.id}")
         name = f"playhead-{job.of}-{job.id[:8]}.{job.format}"
         return web.FileResponse(

@@ -122,8 +122,7 @@ class ViewRoutes:
         async with self._desk.turn(caller, "views"):
             if is_csv:
                 await self._audit.note(self._desk.actor(request), "exported_views", given.customer or "")
-            if viewers := search.viewers_of(asked):
-                await self._audit.note(self._desk.actor(request), "looked_at_viewer", ", ".join(viewers))
+            await self._audit.note(self._desk.actor(request), "looked_at_viewer", *search.viewers_of(asked.question))
             rows, about = await self._reader.first_rows(asked.question, search.in_parts(asked), asked.limit + 1)
         found = search.page(asked, rows, about)
         if is_csv:

@@ -54,6 +54,31 @@ async def test_a_search_becomes_a_file_with_all_rows_of_the_askers_customers(
     assert [action for _, action, _ in at.audit.noted] == ["made_export", "fetched_export"]
 
 
+async def test_an_export_of_single_viewers_is_noted_with_each_of_them_when_it_is_made_and_when_it_is_fetched(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    part = '{"dimension": "viewer", "contains": "1"}'
+    parameters = WITHIN | {
+        "viewer": "viewer-2",
+        "filter": f'{{"or": [{part}, {{"dimension": "viewer", "in": ["x"]}}]}}',
+    }
+    whom = [("looked_at_viewer", name) for name in ("contains: 1", "x", "viewer-2")]
+    async with desk(engine, views, tmp_path) as at:
+        at.audit.problem = PostgresAway("away")
+        assert (await at.ask("POST", "/v1/exports", of="views", parameters=parameters))[0] == 503
+        # What cannot be noted is not made.
+        assert ExportFiles(tmp_path).all() == []
+        at.audit.problem = None
+        _, job = await at.ask("POST", "/v1/exports", of="views", parameters=parameters)
+        name = f"views {job['id']}"
+        assert [row[1:] for row in at.audit.noted] == [*whom, ("made_export", name)]
+        job = await at.done(job["id"])
+        at.audit.noted.clear()
+        # Somebody else of the organisation.
+        assert (await at.ask("GET", job["href"], GLOBEX_VIEWER))[0] == 200
+        assert at.audit.noted == [("viewer@globex", *row) for row in [*whom, ("fetched_export", name)]]
+
+
 async def test_another_organisations_export_does_not_exist_and_a_scope_opens_its_own_kind(
     engine: Engine, views: list[View], tmp_path: Path
 ) -> None:
