@@ -24,6 +24,11 @@ class Principal:
     #: Whether the organisation runs the installation: it owns all customers that nobody else does.
     runs_installation: bool
 
+    @property
+    def caller(self) -> str:
+        """What limits of requests and questions know it by."""
+        return f"{self.kind}:{self.id}"
+
     def may(self, permission: Permission) -> bool:
         """Whether it has this permission."""
         return permission in self.permissions

@@ -131,7 +131,7 @@ class Guard:
         if principal is None:
             return _nobody(request, access)
         try:
-            self._rates.charge(f"{principal.kind}:{principal.id}")
+            self._rates.charge(principal.caller)
         except TooManyRequests as error:
             problem = Problem(
                 429, "Too many requests", "too-many-requests", f"Ask again in {math.ceil(error.seconds)} s."
