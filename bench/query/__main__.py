@@ -28,7 +28,7 @@ from services.query.core.customers import Customers
 from services.query.core.question import Question, understood
 from services.query.memory import Memory
 from services.query.rim.columns import Columns
-from services.query.rim.engine import Engine
+from services.query.rim.engine import CALLER, Engine
 from services.query.rim.hot import HotRows
 from services.query.rim.warehouse import ViewsTable
 
@@ -136,6 +136,8 @@ async def measure_together(answering: Answering, rounds: int, *, has_goal: bool)
     found: list[float] = []
 
     async def person(first: int) -> None:
+        # Of one caller alone a thread would stay free.
+        CALLER.set(f"person:{first}")
         for number in range(first, first + rounds):
             every = all_questions(number)
             for asked in [one for one in every if one.p50_goal_ms is not None] if has_goal else [every[1]]:

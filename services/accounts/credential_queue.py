@@ -5,13 +5,12 @@ credentials too: the questions of public routes take the same turns.
 """
 
 import asyncio
-import contextlib
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 from services.rim.database.pool import PostgresAway
+from services.rim.turns.fair_turns import FairTurns
 from shared.http.peer import truncated_ip
 
 #: Questions under way: fewer than the pool has connections, which other work needs too.
@@ -33,9 +32,7 @@ class CredentialQueue:
 
     def __init__(self, *, wait_seconds_max: float = WAIT_SECONDS_MAX) -> None:
         self._wait_seconds_max = wait_seconds_max
-        self._under_way = 0
-        #: By address, in the order of the addresses' next turns.
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._turns = FairTurns(AT_ONCE_MAX, of_one=AT_ONCE_MAX)
 
     @asynccontextmanager
     async def turn(self, address: str | None) -> AsyncIterator[None]:
@@ -43,52 +40,20 @@ class CredentialQueue:
 
         Who holds one takes no other: holders that wait for each other keep all turns.
         """
-        if self._under_way < AT_ONCE_MAX:
-            self._under_way += 1
-        else:
-            await self._wait(truncated_ip(address, 32, _IPV6_SITE_BITS) or "(unknown)")
+        party = party_of(address)
+        if self._turns.waiting(party) >= WAITING_MAX:
+            raise TooManyWaiting(party)
+        try:
+            async with asyncio.timeout(self._wait_seconds_max):
+                await self._turns.take(party)
+        except TimeoutError:
+            raise PostgresAway("turn") from None
         try:
             yield
         finally:
-            self._pass_on()
+            self._turns.give_back(party)
 
-    async def _wait(self, party: str) -> None:
-        queue = self._waiting.setdefault(party, deque())
-        if len(queue) >= WAITING_MAX:
-            raise TooManyWaiting(party)
-        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(called)
-        try:
-            async with asyncio.timeout(self._wait_seconds_max):
-                await called
-        except (asyncio.CancelledError, TimeoutError) as error:
-            self._leave(party, called)
-            if isinstance(error, TimeoutError):
-                raise PostgresAway("turn") from None
-            raise
 
-    def _leave(self, party: str, called: asyncio.Future[None]) -> None:
-        if called.done() and not called.cancelled():
-            # The turn was handed over at the moment the request was given up.
-            self._pass_on()
-            return
-        queue = self._waiting.get(party)
-        if queue is not None:
-            with contextlib.suppress(ValueError):
-                queue.remove(called)
-            if not queue:
-                del self._waiting[party]
-
-    def _pass_on(self) -> None:
-        while self._waiting:
-            party, queue = next(iter(self._waiting.items()))
-            del self._waiting[party]
-            called = queue.popleft()
-            if queue:
-                # Behind the other addresses.
-                self._waiting[party] = queue
-            if not called.done():
-                # It stays taken: the one that is called has it before any other can ask.
-                called.set_result(None)
-                return
-        self._under_way -= 1
+def party_of(address: str | None) -> str:
+    """Who shares an address: what limits by address count together."""
+    return truncated_ip(address, 32, _IPV6_SITE_BITS) or "(unknown)"

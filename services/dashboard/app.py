@@ -5,6 +5,7 @@ Each route names who may use it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from services.accounts.http.access import Routing
 from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.http.open_requests import OpenRequests
 from services.accounts.http.request_rates import Rates
 from services.accounts.http.requests import BODY_BYTES_MAX
 from services.accounts.http.routes import SESSION, AccountRoutes
@@ -27,7 +29,7 @@ from services.dashboard.arrivals import open_routes
 from services.dashboard.arrivals import routes as arriving
 from services.dashboard.arrivals.open_routes import OpenViewRoutes
 from services.dashboard.arrivals.routes import ArrivalRoutes
-from services.dashboard.forwarding import Forwarding
+from services.dashboard.forwarding import CONNECTIONS_MAX, Forwarding
 from services.dashboard.limits import routes as limiting
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
@@ -136,11 +138,12 @@ def make_app(
         address=door.routes.place.address,
     )
     app.middlewares.append(guard.answer)
+    open_requests = partial(OpenRequests, credential=guard.given, address=door.routes.place.address)
     LiveRoutes(board, guard, streams_max=streams_max).add_to(routing)
     PartitionRoutes(views).add_to(routing)
     door.routes.add_to(routing)
     if recordings is not None:
-        recordings.add_to(routing, door.noting)
+        recordings.add_to(routing, door.noting, open_requests(replay.CONNECTIONS_MAX))
     if limits is not None:
         LimitsRoutes(limits, now_ms).add_to(routing)
     if past is not None:
@@ -153,7 +156,8 @@ def make_app(
             OpenViewRoutes(arrivals.newest, views.view, door.audit, door.routes.place.address).add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
-        forwarding.add_to(routing, [*OPERATIONS, *door.routes.described, *(ALERT_OPERATIONS if alerts else [])])
+        described = [*OPERATIONS, *door.routes.described, *(ALERT_OPERATIONS if alerts else [])]
+        forwarding.add_to(routing, described, open_requests(CONNECTIONS_MAX))
     Pages().add_to(routing)
     routing.check()
     app[ROUTING] = routing

@@ -16,9 +16,12 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
+from services.accounts.http.open_requests import OpenRequests
 from services.rim.http.openapi import Operation, document, merged, passed_on
 from services.rim.http.problems import problem_response
 from services.rim.http.tls import connector
+from services.rim.http.writing import PIECE_BYTES, end_in_time, write_in_time
+from services.rim.turns.question_limits import TooManyQuestions
 from shared.codec import NO_JSON
 from shared.http.problems import Problem
 
@@ -30,18 +33,18 @@ _OF_A_CONNECTION: Final = frozenset(
     | {"transfer-encoding", "upgrade", "expect", "content-length"}
 )
 _FORWARDED: Final = "X-Forwarded-For"
-_CHUNK_BYTES_MAX: Final = 256 * 1024
 _DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
 #: How long a document is given without asking for it again.
 _DOCUMENT_SECONDS: Final = 2.0
 #: It is made at its service's start: what takes longer is away.
 _DOCUMENT_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 #: So many questions are passed on at a time: each holds a connection.
-_CONNECTIONS_MAX: Final = 200
+CONNECTIONS_MAX: Final = 200
 
 #: Said to people who ask, and to who runs the installation.
 _SHORTER: Final = "Ask for a shorter range or fewer groups."
 _OF_OPERATORS: Final = "The service query does not answer as it should."
+_TOO_MANY: Final = Problem(429, "Too many questions at a time", "too-many-questions")
 _AWAY: Final = Problem(503, "Figures of finished views do not come at present", "query-away", _OF_OPERATORS)
 
 
@@ -58,10 +61,15 @@ class Forwarding:
         self._describing = asyncio.Lock()
         #: What is served here.
         self._own: list[AbstractResource] = []
+        self._open_requests = OpenRequests(CONNECTIONS_MAX)
 
-    def add_to(self, routing: Routing, operations: list[Operation]) -> None:
-        """Adds the document, with `operations` that are served here, and everything under /v1 that has no other route."""
+    def add_to(self, routing: Routing, operations: list[Operation], open_requests: OpenRequests | None = None) -> None:
+        """Adds the document, with `operations` that are served here, and everything under /v1 that has no other route.
+
+        `open_requests` bounds what is passed on; without it that is bounded by the address of the connection.
+        """
         own = document(operations)
+        self._open_requests = open_requests or self._open_requests
         self._own = list(routing.app.router.resources())
 
         async def describe(_: web.Request) -> web.Response:
@@ -83,9 +91,13 @@ class Forwarding:
     async def open(self) -> None:
         """Makes the client; opens no connection yet."""
         self._session = aiohttp.ClientSession(
-            connector=connector(limit=_CONNECTIONS_MAX),
+            connector=connector(limit=CONNECTIONS_MAX),
             timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=self._wait_seconds_max, sock_read=self._wait_seconds_max
+                total=None,
+                # The wait for one of the connections is counted too.
+                connect=self._wait_seconds_max,
+                sock_connect=self._wait_seconds_max,
+                sock_read=self._wait_seconds_max,
             ),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -108,6 +120,13 @@ class Forwarding:
             return problem_response(
                 Problem(404, "Nothing is here", "query-off", "DASHBOARD_QUERY_URL is not set: no service answers this.")
             )
+        try:
+            with self._open_requests.counted(request):
+                return await self._answer(request)
+        except TooManyQuestions:
+            return problem_response(_TOO_MANY)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None, "not opened"
         body = request.content if request.body_exists else None
         # The path alone: a target in absolute form (RFC 9112, 3.2.2) would lengthen the service's name, and lead elsewhere.
@@ -121,6 +140,9 @@ class Forwarding:
                 allow_redirects=False,
             ) as answer:
                 return await _copied(request, answer)
+        except aiohttp.ConnectionTimeoutError:
+            log.warning("query_away", kind="connection")
+            return problem_response(_AWAY)
         except TimeoutError:
             log.warning("query_away", kind="deadline")
             return problem_response(Problem(504, "The answer takes too long", "query-slow", _SHORTER))
@@ -173,9 +195,9 @@ async def _copied(request: web.Request, answer: aiohttp.ClientResponse) -> web.S
         response.content_length = answer.content_length
     await response.prepare(request)
     try:
-        async for chunk in answer.content.iter_chunked(_CHUNK_BYTES_MAX):
-            await response.write(chunk)
-        await response.write_eof()
+        async for piece in answer.content.iter_chunked(PIECE_BYTES):
+            await write_in_time(response, piece)
+        await end_in_time(response)
     except (aiohttp.ClientError, TimeoutError, ConnectionResetError, asyncio.IncompleteReadError) as error:
         log.warning("answer_broken_off", kind=type(error).__name__)
         if request.transport is not None:

@@ -14,9 +14,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import PAGE, VIEWS_OF_ONE, Routing
+from services.accounts.http.open_requests import OpenRequests
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
 from services.rim.http.tls import connector
+from services.rim.http.writing import PIECE_BYTES, write_in_time
+from services.rim.turns.question_limits import TooManyQuestions
 from shared.http.problems import Problem
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SESSION_ID, RecordingIndex
@@ -26,7 +29,8 @@ log = structlog.get_logger(__name__)
 _PAGE: Final = Path(__file__).parent / "static" / "pages" / "replay.html"
 #: From the processor, between two pieces; a payload as a whole may take long.
 SILENT_SECONDS_MAX: Final = 30.0
-PIECE_BYTES: Final = 256 * 1024
+#: So many payloads and lists are passed on at a time: each holds a connection.
+CONNECTIONS_MAX: Final = 100
 #: What of the processor's answer the page is given.
 _HEADERS_PASSED_ON: Final = ("Content-Encoding", "Content-Length", "Playhead-Content-Type", "Playhead-Sequence")
 #: A payload is what a client sent. On the dashboard's origin it must neither run nor be shown as a page.
@@ -95,9 +99,19 @@ class Replay:
         self._token = token
         self._rrweb = rrweb
         self._session: aiohttp.ClientSession | None = None
+        self._open_requests = OpenRequests(CONNECTIONS_MAX)
 
-    def add_to(self, routing: Routing, noting: Callable[[Handler, str, str], Handler]) -> None:
-        """Adds the routes; `noting` has each look at a session noted. The client lives as long as the application."""
+    def add_to(
+        self,
+        routing: Routing,
+        noting: Callable[[Handler, str, str], Handler],
+        open_requests: OpenRequests | None = None,
+    ) -> None:
+        """Adds the routes; `noting` has each look at a session noted. The client lives as long as the application.
+
+        `open_requests` bounds what is passed on; without it that is bounded by the address of the connection.
+        """
+        self._open_requests = open_requests or self._open_requests
         routing.get("/replay", self.page, PAGE, name="replay")
         index = noting(self.index, "looked_at_recording", "session")
         routing.get("/v1/recordings", index, VIEWS_OF_ONE, name="recordings")
@@ -140,24 +154,36 @@ class Replay:
         assert self._session is not None, "not opened"
         url = f"{self._url}/recordings/{asked.session}{what}"
         try:
-            async with self._session.get(url, params={"customer": asked.customer, **parameters}) as answer:
-                if answer.status != 200:
-                    return _of(answer.status)
-                headers = {name: answer.headers[name] for name in _HEADERS_PASSED_ON if name in answer.headers}
-                response = web.StreamResponse(headers={**headers, **own_headers})
-                await response.prepare(request)
-                await _pass_on(request, response, answer)
-                return response
+            with self._open_requests.counted(request):
+                async with self._session.get(url, params={"customer": asked.customer, **parameters}) as answer:
+                    if answer.status != 200:
+                        return _of(answer.status)
+                    headers = {name: answer.headers[name] for name in _HEADERS_PASSED_ON if name in answer.headers}
+                    response = web.StreamResponse(headers={**headers, **own_headers})
+                    await response.prepare(request)
+                    await _pass_on(request, response, answer)
+                    return response
+        except TooManyQuestions:
+            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("lookups_away", kind=type(error).__name__)
             return _away()
 
     async def _open(self, _: web.Application) -> None:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=SILENT_SECONDS_MAX, sock_read=SILENT_SECONDS_MAX)
+        timeout = aiohttp.ClientTimeout(
+            total=None,
+            # The wait for one of the connections is counted too.
+            connect=SILENT_SECONDS_MAX,
+            sock_connect=SILENT_SECONDS_MAX,
+            sock_read=SILENT_SECONDS_MAX,
+        )
         headers = {"Authorization": f"Bearer {self._token}"}
         # What is packed goes to the browser as it is.
         self._session = aiohttp.ClientSession(
-            connector=connector(self._ca_file), timeout=timeout, headers=headers, auto_decompress=False
+            connector=connector(self._ca_file, limit=CONNECTIONS_MAX),
+            timeout=timeout,
+            headers=headers,
+            auto_decompress=False,
         )
 
     async def _close(self, _: web.Application) -> None:
@@ -168,7 +194,7 @@ class Replay:
 async def _pass_on(request: web.Request, response: web.StreamResponse, answer: aiohttp.ClientResponse) -> None:
     try:
         async for piece in answer.content.iter_chunked(PIECE_BYTES):
-            await response.write(piece)
+            await write_in_time(response, piece)
     except (aiohttp.ClientError, TimeoutError, ConnectionResetError) as error:
         # A body that lacks something must not look whole.
         log.warning("payload_broken_off", kind=type(error).__name__)

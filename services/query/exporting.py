@@ -77,10 +77,15 @@ class Exporting:
         self._now_ms = now_ms
         self._has_news = asyncio.Event()
 
-    async def add(self, new: NewExport, *, organisation_id: str, actor: str, admit: Admit) -> Job:
-        """A new job. Raises `Wrong`, what `admit` raises, `TooManyExports` or `NoRoomForExports`."""
+    def understood(self, new: NewExport, admit: Admit) -> Wanted:
+        """What is asked for, before anything is made of it. Raises `Wrong`, and what `admit` raises."""
+        return exports.wanted(
+            new.of, new.parameters, admit, self._now_ms(), days_max=self._days_max, rows_max=self._rows_max
+        )
+
+    async def add(self, new: NewExport, asked: Wanted, *, organisation_id: str, actor: str) -> Job:
+        """A new job of what was understood. Raises `TooManyExports` or `NoRoomForExports`."""
         now_ms = self._now_ms()
-        asked = exports.wanted(new.of, new.parameters, admit, now_ms, days_max=self._days_max, rows_max=self._rows_max)
         whose, within = asked.question.customers, asked.range
         job = Job(
             id=secrets.token_hex(16),
@@ -93,6 +98,7 @@ class Exporting:
             customers_but=list(whose.but),
             created_ms=now_ms,
             expires_ms=now_ms + self._hours * _HOUR_MS,
+            viewers=list(asked.viewers),
         )
         known = await asyncio.to_thread(self._files.all)
         own = [one for one in known if one.organisation_id == organisation_id]

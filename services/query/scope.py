@@ -19,7 +19,7 @@ class Caller:
     @classmethod
     def of(cls, principal: Principal) -> "Caller":
         """The caller that a request's principal is."""
-        return cls(f"{principal.kind}:{principal.id}", principal.scope)
+        return cls(principal.caller, principal.scope)
 
     def admit(self, wanted: Collection[str]) -> Customers:
         """The customers of a question: those that are wanted, or, where none is named, all that the caller may see.

@@ -57,7 +57,12 @@ class QuerySettings(AccountsSettings):
         le=1 << 40,
         description="bytes of the warehouse's columns that are kept in memory beside DuckDB's, those used last; 0: none",
     )
-    questions_max: int = pydantic.Field(default=4, ge=1, le=256, description="questions that DuckDB answers at a time")
+    questions_max: int = pydantic.Field(
+        default=4,
+        ge=1,
+        le=256,
+        description="questions that DuckDB answers at a time: callers take turns, and one alone has all but one of them",
+    )
     caller_questions_max: int = pydantic.Field(
         default=16,
         ge=1,

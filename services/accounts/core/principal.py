@@ -27,6 +27,11 @@ class Principal:
     #: Of a token its end, if it has one.
     ends_at: datetime | None = None
 
+    @property
+    def caller(self) -> str:
+        """What limits of requests and questions know it by."""
+        return f"{self.kind}:{self.id}"
+
     def may(self, permission: Permission) -> bool:
         """Whether it has this permission."""
         return permission in self.permissions

@@ -122,7 +122,7 @@ class Guard:
             if request.method not in _SAFE and not _is_from_own_page(request):
                 return refused(403, "origin", "a page of another origin may not ask this")
             return await handler(request)
-        credential = self._credential(request)
+        credential = self.given(request)
         if credential is None:
             return _nobody(request, access)
         try:
@@ -132,7 +132,7 @@ class Guard:
         if principal is None:
             return _nobody(request, access)
         try:
-            self._rates.charge(f"{principal.kind}:{principal.id}")
+            self._rates.charge(principal.caller)
         except TooManyRequests as error:
             problem = Problem(
                 429, "Too many requests", "too-many-requests", f"Ask again in {math.ceil(error.seconds)} s."
@@ -152,7 +152,8 @@ class Guard:
         async with self._queue.turn(self._address(request)):
             return await self._identities.principal(credential)
 
-    def _credential(self, request: web.Request) -> Credential | None:
+    def given(self, request: web.Request) -> Credential | None:
+        """What a request gives to be recognised by, known or not; None without anything that can be one."""
         header = request.headers.get("Authorization")
         if header is None:
             return parsed_credential(Kind.SESSION, request.cookies.get(self._cookie.name, ""))

@@ -1,6 +1,6 @@
 """The audit log: who did what, when, from where. A row is written in the transaction of the change that it records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -25,6 +25,8 @@ _NEWEST: Final = """
 NEWEST: Final = 2**62
 #: Of what a request may put into a row.
 TEXT_CHARS_MAX: Final = 300
+#: Of what a row is about: a viewer's id has up to 500 and is never cut. No longer part of an id is found in a view.
+TARGET_CHARS_MAX: Final = 600
 
 
 @dataclass(frozen=True)
@@ -71,17 +73,28 @@ async def add(
     details: Mapping[str, Any] | None = None,
 ) -> None:
     """Adds a row, in the present transaction; of the actor's organisation unless another is named."""
-    row = (
+    await connection.execute(_ADD, _row(organisation_id, actor, action, target, details))
+
+
+async def add_all(connection: psycopg.AsyncConnection, actor: Actor, action: str, targets: Sequence[str]) -> None:
+    """Adds a row of the actor's organisation for each target, in the present transaction."""
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_ADD, [_row(None, actor, action, target, None) for target in targets])
+
+
+def _row(
+    organisation_id: str | None, actor: Actor, action: str, target: str, details: Mapping[str, Any] | None
+) -> tuple[Any, ...]:
+    return (
         organisation_id or actor.organisation_id,
         actor.kind,
         actor.id,
         actor.name[:TEXT_CHARS_MAX],
         actor.address,
         action,
-        target[:TEXT_CHARS_MAX],
+        target[:TARGET_CHARS_MAX],
         Jsonb(dict(details or {})),
     )
-    await connection.execute(_ADD, row)
 
 
 async def newest(

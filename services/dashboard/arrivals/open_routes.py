@@ -1,8 +1,7 @@
 """`/v1/open-views?customer=...`: views that are still open, found by their newest beacons and looked up at the processor."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +20,7 @@ from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
+from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
 
 #: Lookups under way of all who ask.
@@ -37,18 +37,6 @@ OPERATIONS: Final = [
         tag="views",
     )
 ]
-
-
-class TooManyQuestions(RuntimeError):
-    """The organisation has as many questions waiting as one may."""
-
-
-class _Own:
-    """The questions of one organisation."""
-
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
-        self.count = 0
 
 
 class OpenViewRoutes:
@@ -69,7 +57,7 @@ class OpenViewRoutes:
         self._audit = audit
         self._address = address
         self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
-        self._own: dict[str, _Own] = {}
+        self._questions = InTurn(at_once=1, most=QUESTIONS_MAX)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the route."""
@@ -79,10 +67,9 @@ class OpenViewRoutes:
         """The open views of one `customer`. A search for a viewer is noted before it is answered."""
         try:
             search = open_views.understood(parsed(AskedOpenViews, list(request.query.items())))
-            if viewers := open_views.viewers_of(search):
-                actor = Actor.of(principal_of(request), self._address(request))
-                await self._audit.note(actor, "looked_at_viewer", ", ".join(viewers))
-            async with self._turn_of(principal_of(request).organisation_id):
+            actor = Actor.of(principal_of(request), self._address(request))
+            await self._audit.note(actor, "looked_at_viewer", *open_views.viewers_of(search))
+            async with self._questions.of(principal_of(request).organisation_id):
                 now_ms, found = await self._newest()
                 wanted = await asyncio.to_thread(open_views.candidates, search, found.beacons)
                 rows, looked_up = await self._rows(search, wanted.listed)
@@ -116,21 +103,6 @@ class OpenViewRoutes:
                     if len(rows) == search.asked.limit:
                         return rows, first + number + 1
         return rows, len(listed)
-
-    @asynccontextmanager
-    async def _turn_of(self, organisation_id: str) -> AsyncIterator[None]:
-        """The organisation's turn, while the block runs. Raises `TooManyQuestions`."""
-        own = self._own.setdefault(organisation_id, _Own())
-        if own.count >= QUESTIONS_MAX:
-            raise TooManyQuestions
-        own.count += 1
-        try:
-            async with own.turn:
-                yield
-        finally:
-            own.count -= 1
-            if not own.count:
-                del self._own[organisation_id]
 
     async def _open_play(self, customer_id: str, view_id: str) -> dict[str, Any] | None:
         """The row of the view of this id, while it is open; of a session with several plays, that of the first that is open."""

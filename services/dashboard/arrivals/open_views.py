@@ -137,9 +137,10 @@ def understood(asked: AskedOpenViews) -> Search:
 
 
 def viewers_of(search: Search) -> list[str]:
-    """The viewers that the search names: who looks at single ones is noted."""
-    named = () if search.filter is None else filters.values_of(search.filter, "viewer")
-    return [one for one in dict.fromkeys([search.asked.viewer, *named]) if one]
+    """The viewers that the search names, by their ids or parts of these: who looks at single ones is noted."""
+    named = () if search.filter is None else filters.named_of(search.filter, "viewer")
+    asked = [search.asked.viewer] if search.asked.viewer else []
+    return list(dict.fromkeys([*asked, *named]))
 
 
 def candidates(search: Search, beacons: Iterable[Read]) -> Candidates:

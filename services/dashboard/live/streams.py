@@ -13,13 +13,12 @@ from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import ALL
 from services.dashboard.live.picture import AskedLive
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.writing import write_in_time
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_STREAMS
 
 #: How often a stream without a new picture sends an event, so that a page can distinguish a quiet server from a stopped one.
 ALIVE_SECONDS: Final = 3.0
-#: A page that does not take what it is sent for this long is disconnected.
-WRITE_SECONDS_MAX: Final = 10.0
 #: Between two questions whether a session still counts, while Postgres does not answer.
 UNCONFIRMED_SECONDS: Final = 1.0
 #: How long a page waits before it connects again.
@@ -111,8 +110,7 @@ class _Events:
         """Sends whole events. Raises `TimeoutError` where the page does not take them."""
         if self._packer is not None:
             data = self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
-        async with asyncio.timeout(WRITE_SECONDS_MAX):
-            await self.response.write(data)
+        await write_in_time(self.response, data)
 
 
 def may_see(asked: AskedLive, scope: CustomerScope) -> bool:

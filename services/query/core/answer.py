@@ -222,11 +222,17 @@ def _points(question: Question, rows: Iterable[Row]) -> list[Point]:
     assert question.buckets is not None
     by_key = {int(row["bucket"]): row for row in rows}
     nothing = _nothing(question)
-    return [
-        Point(within.from_ms, within.to_ms, _views(row), _figures(question, row), question.buckets.is_partial(number))
-        for number, (key, within) in enumerate(zip(question.buckets.keys, question.buckets.ranges(), strict=True))
-        for row in (by_key.get(key, nothing),)
-    ]
+    points = []
+    for number, (key, within) in enumerate(zip(question.buckets.keys, question.buckets.ranges(), strict=True)):
+        if key is None:
+            # No time at all: a count of it is not 0 either.
+            figures = {metric.name: Figure(None, 0) for metric in question.metrics}
+            points.append(Point(within.from_ms, within.to_ms, 0, figures))
+            continue
+        row = by_key.get(key, nothing)
+        is_partial = question.buckets.is_partial(number)
+        points.append(Point(within.from_ms, within.to_ms, _views(row), _figures(question, row), is_partial))
+    return points
 
 
 def _lines(question: Question, rows: Sequence[Row]) -> list[Group]:

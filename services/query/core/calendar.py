@@ -86,13 +86,13 @@ class Offset:
 
 @dataclass(frozen=True)
 class Buckets:
-    """The buckets of a range, whole. `keys[i]` is what a statement computes of every view in bucket `i`."""
+    """The buckets of a range, whole. `keys[i]` is what a statement computes of every view in bucket `i`; None: it has no view."""
 
     bucket: Bucket
     range: Range
     starts_ms: tuple[int, ...]
     ends_ms: tuple[int, ...]
-    keys: tuple[int, ...]
+    keys: tuple[int | None, ...]
     offsets: tuple[Offset, ...]
     zone: ZoneInfo
 
@@ -100,8 +100,9 @@ class Buckets:
         """The buckets of another range that stand beside these, as many, each in its place.
 
         Beside whole days are as many others: a bucket stands beside the one that the zone's clocks say. Of an hour that comes twice
-        there the first is meant; beside one that comes twice here the only one stands twice. Of any other range a bucket stands
-        beside what is as far from its beginning and as long.
+        there the first is meant; beside one that comes twice here the only one stands twice. One that clocks skip there is empty,
+        at the moment at which they go forward. Of any other range a bucket stands beside what is as far from its beginning and
+        as long.
         """
         days = self.range.whole_days(self.zone)
         if days is None or days != other.whole_days(self.zone):
@@ -137,15 +138,23 @@ class Buckets:
 
     def _by_clock(self, other: Range, back: timedelta) -> "Buckets":
         width, ahead_ms = WIDTHS_MS[self.bucket], offset_ms(other.from_ms, self.zone)
-        keys = []
+        keys: list[int | None] = []
+        starts, ends = [], []
         for start_ms in self.starts_ms:
             there = _local(start_ms, self.zone).replace(tzinfo=None) - back
-            at_ms = round(there.replace(tzinfo=self.zone).timestamp()) * 1_000
-            keys.append((at_ms + ahead_ms) // width)
-        starts = tuple(key * width - ahead_ms for key in keys)
-        ends = tuple(start + width for start in starts)
+            if (forward_ms := _skipped_ms(there, self.zone)) is not None:
+                key, first, end = None, forward_ms, forward_ms
+            else:
+                key = (_moment_ms(there, self.zone) + ahead_ms) // width
+                first = key * width - ahead_ms
+                end = first + width
+            keys.append(key)
+            starts.append(first)
+            ends.append(end)
         offsets = (Offset(other.from_ms, ahead_ms),)
-        return replace(self, range=other, starts_ms=starts, ends_ms=ends, keys=tuple(keys), offsets=offsets)
+        return replace(
+            self, range=other, starts_ms=tuple(starts), ends_ms=tuple(ends), keys=tuple(keys), offsets=offsets
+        )
 
 
 def buckets(within: Range, bucket: Bucket, zone: ZoneInfo) -> Buckets:
@@ -213,6 +222,19 @@ def _change_ms(before_ms: int, after_ms: int, zone: ZoneInfo) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if offset_ms(middle * MINUTE_MS, zone) == ahead else (middle, high)
     return high * MINUTE_MS
+
+
+def _skipped_ms(there: datetime, zone: ZoneInfo) -> int | None:
+    """The moment at which the zone's clocks go forward over a local time; None where they show it."""
+    # Of a time that does not exist, the offset of before leads behind the moment, and that of after (`fold`) before it: PEP 495.
+    after_ms = _moment_ms(there, zone)
+    if _local(after_ms, zone).replace(tzinfo=None) == there:
+        return None
+    return _change_ms(_moment_ms(there.replace(fold=1), zone), after_ms, zone)
+
+
+def _moment_ms(there: datetime, zone: ZoneInfo) -> int:
+    return round(there.replace(tzinfo=zone).timestamp()) * 1_000
 
 
 def _local(at_ms: int, zone: ZoneInfo) -> datetime:

@@ -243,7 +243,13 @@ def both(filters: Sequence[Filter]) -> Filter | None:
     return None if not filters else filters[0] if len(filters) == 1 else Filter(all_of=tuple(filters))
 
 
-def values_of(one: Filter, name: str) -> tuple[str, ...]:
-    """The values of a dimension that a checked filter names, each once."""
-    found = [value for node, _, _ in _walk(one, "#", 1) if node.dimension == name for value in node.values or ()]
-    return tuple(dict.fromkeys(value for value in found if value is not None))
+def named_of(one: Filter, name: str) -> tuple[str, ...]:
+    """What a checked filter names of a dimension, each once: values as the dimension has them, and parts as `contains: …`."""
+    named = dimension(name)
+    assert named is not None
+    found: list[str] = []
+    for node, _, _ in _walk(one, "#", 1):
+        if node.dimension == name:
+            found += [stored(named, value) for value in node.values or () if value is not None]
+            found += [] if node.contains is None else [f"contains: {node.contains}"]
+    return tuple(dict.fromkeys(found))

@@ -19,7 +19,6 @@ from services.query.exporting import Exporting
 from services.query.http import exports, questions, resources, suspects, views
 from services.query.http.desk import Desk
 from services.query.http.exports import ExportRoutes
-from services.query.http.question_limits import QuestionLimit
 from services.query.http.questions import Questions
 from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
@@ -29,6 +28,7 @@ from services.rim.http.compression import compressing
 from services.rim.http.openapi import document
 from services.rim.http.problems import api_problems, problem_response
 from services.rim.telemetry import metrics
+from services.rim.turns.question_limits import QuestionLimit
 from shared.http.peer import Network
 from shared.http.problems import Problem
 from shared.metrics import QUERY_REQUESTS

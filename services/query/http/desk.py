@@ -13,13 +13,13 @@ from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
-from services.query.http.question_limits import QuestionLimit, TooManyQuestions
-from services.query.rim.engine import TooLarge
+from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response
 from services.rim.telemetry import metrics
+from services.rim.turns.question_limits import QuestionLimit, TooManyQuestions
 from shared.http.peer import Network, client_address
 from shared.http.problems import Problem
 from shared.metrics import QUERY_ANSWER_SECONDS
@@ -80,9 +80,14 @@ class Desk:
     async def turn(self, caller: Caller, shape: str) -> AsyncIterator[None]:
         """A turn of the caller's until the deadline, measured by its shape. Raises `TooManyQuestions` or `TimeoutError`."""
         began = time.perf_counter()
-        with self._limit.of(caller):
-            async with asyncio.timeout(self._seconds_max):
-                yield
+        with self._limit.of(caller.name):
+            # What the engine is asked meanwhile takes the caller's turns.
+            known = CALLER.set(caller.name)
+            try:
+                async with asyncio.timeout(self._seconds_max):
+                    yield
+            finally:
+                CALLER.reset(known)
         metrics.histogram(QUERY_ANSWER_SECONDS).labels(shape).observe(time.perf_counter() - began)
 
     def answering(self, handler: Handler) -> Handler:

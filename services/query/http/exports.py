@@ -1,5 +1,6 @@
 """`/v1/exports`: jobs whose results are files."""
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -20,6 +21,9 @@ from services.rim.http.problems import problem_response
 from shared.http.problems import Problem
 
 BODY_BYTES_MAX: Final = 64 * 1024
+#: For a body to come: until then it holds a connection of whoever passes it on.
+BODY_SECONDS_MAX: Final = 10.0
+_SLOW: Final = Problem(408, "The body does not come", "body-slow", f"Send it within {BODY_SECONDS_MAX:.0f} s.")
 _ADD: Final = Operation(
     "/v1/exports",
     "Begin an export",
@@ -27,7 +31,7 @@ _ADD: Final = Operation(
     takes=NewExport,
     method="post",
     status=202,
-    statuses=(400, *GUARDED),
+    statuses=(400, *GUARDED, 408),
     tag="exports",
 )
 _LIST: Final = Operation(
@@ -72,13 +76,23 @@ class ExportRoutes:
 
     async def add(self, request: web.Request) -> web.Response:
         """Begins one."""
-        new = await _new(request)
+        principal = principal_of(request)
+        if not (principal.may(Permission.READ_VIEWS) or principal.may(Permission.READ_METRICS)):
+            # No body changes that: it is not waited for.
+            return _forbidden("overall")
+        try:
+            async with asyncio.timeout(BODY_SECONDS_MAX):
+                new = await _new(request)
+        except TimeoutError:
+            return problem_response(_SLOW)
         if not _may(request, new.of):
             return _forbidden(new.of)
-        caller, principal = self._desk.caller(request), principal_of(request)
+        wanted = self._exporting.understood(new, self._desk.caller(request).admit)
+        # What cannot be noted is not made.
+        await self._audit.note(self._desk.actor(request), "looked_at_viewer", *wanted.viewers)
         try:
             job = await self._exporting.add(
-                new, organisation_id=principal.organisation_id, actor=principal.name, admit=caller.admit
+                new, wanted, organisation_id=principal.organisation_id, actor=principal.name
             )
         except TooManyExports:
             return problem_response(Problem(429, "Too many exports under way", "too-many-exports"), retry_seconds=30)
@@ -108,6 +122,7 @@ class ExportRoutes:
             return _unknown()
         if job.state != "done":
             return problem_response(Problem(409, "The export has no file", "export-not-done", f"It is {job.state}."))
+        await self._audit.note(self._desk.actor(request), "looked_at_viewer", *job.viewers)
         await self._audit.note(self._desk.actor(request), "fetched_export", f"{job.of} {job.id}")
         name = f"playhead-{job.of}-{job.id[:8]}.{job.format}"
         return web.FileResponse(

@@ -29,7 +29,6 @@ from services.query.core.resources.view.one_view import (
 from services.query.core.resources.view.requests_of_view import AskedRequests, RequestList
 from services.query.core.resources.view.timeline_of_view import TimelineOfView
 from services.query.http.desk import Desk, sent
-from services.query.http.question_limits import OneAtATime
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
 from services.query.rim.processor import FoundView, ProcessorAway
@@ -40,6 +39,7 @@ from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
 from services.rim.http.openapi import Operation
 from services.rim.http.problems import problem_response
+from services.rim.turns.question_limits import OneAtATime
 from shared.http.problems import Problem
 
 log = structlog.get_logger(__name__)
@@ -122,8 +122,7 @@ class ViewRoutes:
         async with self._desk.turn(caller, "views"):
             if is_csv:
                 await self._audit.note(self._desk.actor(request), "exported_views", given.customer or "")
-            if viewers := search.viewers_of(asked):
-                await self._audit.note(self._desk.actor(request), "looked_at_viewer", ", ".join(viewers))
+            await self._audit.note(self._desk.actor(request), "looked_at_viewer", *search.viewers_of(asked.question))
             rows, about = await self._reader.first_rows(asked.question, search.in_parts(asked), asked.limit + 1)
         found = search.page(asked, rows, about)
         if is_csv:

@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,12 +13,15 @@ import duckdb
 import pyarrow as pa
 
 from services.query.core.sql.statements import Statement
+from services.rim.turns.fair_turns import FairTurns
 
 T = TypeVar("T")
 
 
 #: Rows of a batch of what is poured.
 _BATCH_ROWS: Final = 10_000
+#: For whom a statement runs: callers take turns. Of the service's own work it is empty.
+CALLER: Final = ContextVar("caller", default="")
 
 
 class TooLarge(RuntimeError):
@@ -29,7 +33,11 @@ class _Abandoned(RuntimeError):
 
 
 class Engine:
-    """One DuckDB in memory. It reads files below one folder, and no other program's."""
+    """One DuckDB in memory. It reads files below one folder, and no other program's.
+
+    Callers take turns: those of one delay no statement of another but by the one that runs, and leave one thread of several to
+    others.
+    """
 
     def __init__(self, folder: Path, *, threads: int, memory_bytes_max: int, questions_max: int) -> None:
         self._connection = duckdb.connect(
@@ -48,6 +56,7 @@ class Engine:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
         self._threads = ThreadPoolExecutor(questions_max, thread_name_prefix="question")
+        self._turns = FairTurns(questions_max, of_one=max(1, questions_max - 1))
         # What takes minutes keeps no question waiting.
         self._long = ThreadPoolExecutor(1, thread_name_prefix="export")
 
@@ -73,11 +82,13 @@ class Engine:
         self, statement: Statement, tables: Mapping[str, pa.Table], take: Callable[[pa.RecordBatchReader], T]
     ) -> T:
         """What `take`, on a thread, makes of the rows as they come: for more rows than memory has room for."""
-        return await self._run(lambda cursor: take(_poured(cursor, statement, tables)), self._long)
+        return await self._run_on(self._long, lambda cursor: take(_poured(cursor, statement, tables)))
 
-    async def _run(
-        self, answer: Callable[[duckdb.DuckDBPyConnection], T], threads: ThreadPoolExecutor | None = None
-    ) -> T:
+    async def _run(self, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        async with self._turns.turn(CALLER.get()):
+            return await self._run_on(self._threads, answer)
+
+    async def _run_on(self, threads: ThreadPoolExecutor, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         cursor = self._connection.cursor()
         has_begun, is_abandoned = threading.Event(), threading.Event()
 
@@ -87,7 +98,7 @@ class Engine:
                 raise _Abandoned
             return answer(cursor)
 
-        running = asyncio.get_running_loop().run_in_executor(threads or self._threads, run)
+        running = asyncio.get_running_loop().run_in_executor(threads, run)
         try:
             return await asyncio.shield(running)
         except duckdb.OutOfMemoryException as error:

@@ -19,6 +19,7 @@ _MEANINGS: Final[Mapping[int, str]] = {
     403: "The session or token may not do this.",
     404: "There is no such thing, or none that the asker may see.",
     406: "The answer does not come in any of the types that are accepted.",
+    408: "The body does not come in time.",
     409: "It is not in the state that this needs.",
     410: "It is over: expired or deleted.",
     413: "The body is too large.",

@@ -214,6 +214,7 @@ async def test_a_view_is_found_with_its_beacons_wherever_its_row_is_and_the_look
         configuration={"delta.enableDeletionVectors": "true"},
     )
     DeltaTable(installation.folder / "bronze").delete("kafka_offset = 1")
+    many = [f"nobody-{number:03}-{'x' * 80}" for number in range(250)]
 
     async with serving(installation, tokens) as asking, aiohttp.ClientSession(headers=bearer(asking.owner)) as client:
         for view, place in ((landed, "warehouse"), (hot, "hot_rows")):
@@ -232,6 +233,11 @@ async def test_a_view_is_found_with_its_beacons_wherever_its_row_is_and_the_look
         within = {"from": str(T0_MS - 2 * DAY_MS), "to": str(T0_MS + 6 * DAY_MS), "limit": "1000", "customer": "acme"}
         async with client.get(f"{asking.url}/v1/views", params=within) as answer:
             assert {"landed", "hot"} <= {view["view_id"] for view in (await answer.json())["views"]}
+        whom = {"or": [{"dimension": "viewer", "in": many}, {"dimension": "viewer", "contains": "ann\0"}]}
+        async with client.get(
+            f"{asking.url}/v1/views", params=within | {"filter": msgspec.json.encode(whom).decode()}
+        ) as answer:
+            assert (answer.status, (await answer.json())["views"]) == (200, [])
         for path in ("errors", "titles", "titles/none"):
             async with client.get(f"{asking.url}/v1/{path}", params={"customer": "acme"}) as answer:
                 assert answer.status == 200, await answer.text()
@@ -242,4 +248,6 @@ async def test_a_view_is_found_with_its_beacons_wherever_its_row_is_and_the_look
             ("looked_at_view", "acme/landed", "token"),
             ("looked_at_view", "acme/hot", "token"),
             ("looked_at_beacons", "acme/landed", "token"),
+            ("looked_at_viewer", "contains: ann\ufffd", "token"),
+            *(("looked_at_viewer", viewer, "token") for viewer in many),
         }

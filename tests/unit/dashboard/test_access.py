@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
@@ -133,6 +134,9 @@ async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_searc
     assert [(one["view_id"], one["viewer"], "events" in one) for one in found["views"]] == [("g", "x", False)]
     assert desk.views.asked == [("globex", "g")]
     assert desk.noted.noted == [("viewer@globex", "looked_at_viewer", "x")]
+    some = '{"or": [{"dimension": "viewer", "contains": "a"}, {"dimension": "viewer", "in": ["x", "y"]}]}'
+    await desk.json(f"/v1/open-views?customer=globex&viewer=x&filter={quote(some)}", GLOBEX_VIEWER)
+    assert [target for _, _, target in desk.noted.noted[1:]] == ["x", "contains: a", "y"]
     assert (await desk.get("/v1/open-views?customer=globex", METRICS_TOKEN))[0] == 403
     # What cannot be noted is not shown.
     desk.noted.problem = PostgresAway("away")

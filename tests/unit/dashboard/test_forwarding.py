@@ -12,11 +12,15 @@ from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
 from deploy.local.ports import free_port
+from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.http.access import METRICS, Routing
+from services.accounts.http.open_requests import OpenRequests
 from services.dashboard import forwarding
 from services.dashboard.forwarding import Forwarding
+from services.rim.http import writing
 from services.rim.http.openapi import Operation, document
 from shared.http.problems import TYPES, Problem
+from tests.unit.dashboard.door import credential
 
 
 @dataclass
@@ -24,6 +28,7 @@ class Elsewhere:
     """The service that questions are passed on to; `answer` is the test's."""
 
     answer: Callable[[web.Request], Any]
+    reads_bodies: bool = True
     seen: list[web.Request] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     has_begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -33,7 +38,8 @@ class Elsewhere:
         self.seen.append(request)
         self.has_begun.set()
         try:
-            self.bodies.append(await request.read())
+            if self.reads_bodies:
+                self.bodies.append(await request.read())
             return await self.answer(request)  # type: ignore[no-any-return]
         except asyncio.CancelledError:
             self.was_cancelled.set()
@@ -46,7 +52,11 @@ async def _plain(request: web.Request) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def passing(
-    answer: Callable[[web.Request], Any] = _plain, *, seconds: float = 20, url: str | None = None
+    answer: Callable[[web.Request], Any] = _plain,
+    *,
+    seconds: float = 20,
+    url: str | None = None,
+    open_requests: OpenRequests | None = None,
 ) -> AsyncIterator[tuple[Any, Elsewhere]]:
     """A client of the dashboard's routes, and what is behind them."""
     elsewhere = Elsewhere(answer)
@@ -61,7 +71,7 @@ async def passing(
     routing.get("/v1/live", own, METRICS, name="live")
     async with TestServer(behind, handler_cancellation=True) as server:
         passing_on = Forwarding(str(server.make_url("/")) if url is None else url, wait_seconds_max=seconds)
-        passing_on.add_to(routing, [Operation("/v1/live", "what is now", Problem)])
+        passing_on.add_to(routing, [Operation("/v1/live", "what is now", Problem)], open_requests)
         await passing_on.open()
         try:
             async with TestClient(TestServer(app, handler_cancellation=True)) as client:
@@ -169,6 +179,109 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_whole() -> None:
     async with passing(half) as (client, _):
         with pytest.raises(Exception, match=r"payload|disconnected|reset|closed"):
             await (await client.get("/v1/exports/1")).read()
+
+
+async def _drips(request: web.Request) -> web.StreamResponse:
+    """Answers shortly, but for `/v1/exports/…`: of that a byte comes again and again."""
+    if "exports" not in request.path:
+        return await _plain(request)
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b"x")
+        await asyncio.sleep(0.01)
+
+
+async def test_a_wait_for_a_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "CONNECTIONS_MAX", 1)
+    many = OpenRequests(1_000)
+    async with (
+        passing(_drips, seconds=0.2, open_requests=many) as (client, _),
+        client.get("/v1/exports/1") as one,
+    ):
+        assert await one.content.readany()
+        async with asyncio.timeout(20), client.get("/v1/overall") as waited:
+            assert (waited.status, (await waited.json())["type"]) == (503, f"{TYPES}query-away")
+            assert waited.headers["Retry-After"] == "1"
+
+
+async def test_who_does_not_read_an_answer_holds_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(writing, "WRITE_SECONDS_MAX", 0.2)
+    was_given_up = asyncio.Event()
+
+    async def large(request: web.Request) -> web.StreamResponse:
+        if "exports" not in request.path:
+            return await _plain(request)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(bytes(1 << 20))
+        finally:
+            was_given_up.set()
+
+    async with passing(large, open_requests=OpenRequests(1_000)) as (client, _):
+        _, writer = await asyncio.open_connection(client.server.host, client.server.port, limit=1_024)
+        writer.write(b"GET /v1/exports/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(20):
+            await was_given_up.wait()
+            async with client.get("/v1/overall") as answer:
+                assert answer.status == 418
+        writer.close()
+
+
+async def test_who_does_not_send_a_body_that_is_refused_holds_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "CONNECTIONS_MAX", 1)
+
+    async def refuses(_: web.Request) -> web.Response:
+        return web.Response(status=403)
+
+    async with passing(refuses, open_requests=OpenRequests(1_000)) as (client, elsewhere):
+        elsewhere.reads_bodies = False
+        _, writer = await asyncio.open_connection(client.server.host, client.server.port)
+        writer.write(b"POST /v1/exports HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx")
+        async with asyncio.timeout(5):
+            await elsewhere.has_begun.wait()
+            async with client.get("/v1/overall") as answer:
+                assert answer.status == 403
+        writer.close()
+
+
+async def test_a_caller_has_so_many_requests_open_and_others_are_answered() -> None:
+    # Of ten connections two are for a credential, and five for an address.
+    limits = OpenRequests(10, credential=_token_of, address=lambda request: request.headers["Address"])
+    async with passing(_drips, open_requests=limits) as (client, _), contextlib.AsyncExitStack() as held:
+
+        def given(who: int, address: str) -> dict[str, str]:
+            return {"Authorization": credential(Kind.TOKEN, who).text, "Address": address}
+
+        async def hold(who: int, address: str) -> None:
+            one = await held.enter_async_context(client.get("/v1/exports/1", headers=given(who, address)))
+            assert (one.status, await one.content.readexactly(1)) == (200, b"x")
+
+        async def status(who: int, address: str) -> int:
+            async with client.get("/v1/overall", headers=given(who, address)) as answer:
+                if answer.status == 429:
+                    assert (await answer.json())["type"] == f"{TYPES}too-many-questions"
+                    assert answer.headers["Retry-After"] == "1"
+                return answer.status  # type: ignore[no-any-return]
+
+        for _ in range(2):
+            await hold(1, "192.0.2.1")
+        assert [await status(1, "192.0.2.2"), await status(2, "192.0.2.1")] == [429, 418]
+        # Invented credentials help nobody: an address has its own bound.
+        for who in (2, 3, 4):
+            await hold(who, "192.0.2.1")
+        assert [await status(5, "192.0.2.1"), await status(5, "192.0.2.2")] == [429, 418]
+        await held.aclose()
+        async with asyncio.timeout(20):
+            while await status(1, "192.0.2.1") != 418:  # noqa: ASYNC110 - what was held is let go a moment later
+                await asyncio.sleep(0.01)
+
+
+def _token_of(request: web.Request) -> Credential | None:
+    return parsed_credential(Kind.TOKEN, request.headers.get("Authorization", ""))
 
 
 async def test_the_document_is_that_of_both_services_or_there_is_none_yet(monkeypatch: pytest.MonkeyPatch) -> None:

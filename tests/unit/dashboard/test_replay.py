@@ -1,5 +1,6 @@
 """The replay page's questions, passed on to a processor whose answers the test sets."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,7 +9,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.http.access import Routing
+from services.accounts.http.open_requests import OpenRequests
+from services.dashboard import replay
 from services.dashboard.replay import Replay
+from services.rim.http import writing
 
 TOKEN = "a token of sixteen or more"
 WHO = {"customer": "acme", "session": "s-1"}
@@ -104,6 +108,71 @@ async def test_an_unreachable_processor_is_reported() -> None:
         async with client.get("/replay") as answer:
             assert answer.status == 404
             assert "DASHBOARD_RRWEB_DIR" in (await answer.json())["detail"]
+
+
+async def test_who_reads_slowly_or_much_at_a_time_leaves_connections_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(replay, "SILENT_SECONDS_MAX", 10.0)
+    monkeypatch.setattr(writing, "WRITE_SECONDS_MAX", 0.2)
+    has_begun, was_given_up = asyncio.Event(), asyncio.Event()
+
+    async def large(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        has_begun.set()
+        try:
+            while True:
+                await response.write(bytes(1 << 20))
+        finally:
+            was_given_up.set()
+
+    async def index(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    slot, app = web.Application(), web.Application()
+    slot.router.add_get("/recordings/s-1/{number:[0-9]+}", large)
+    slot.router.add_get("/recordings/s-1/index", index)
+    async with TestServer(slot, handler_cancellation=True) as server:
+        url, limit = f"http://127.0.0.1:{server.port}", OpenRequests(2, address=lambda one: one.headers["Address"])
+        Replay(url, TOKEN, None).add_to(Routing(app), lambda handler, *_: handler, limit)
+        async with TestClient(TestServer(app, handler_cancellation=True)) as client, asyncio.timeout(20):
+            _, writer = await asyncio.open_connection(client.server.host, client.server.port, limit=1_024)
+            path = "/v1/recordings/payload?customer=acme&session=s-1&number=1"
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAddress: 192.0.2.1\r\n\r\n".encode())
+            await has_begun.wait()
+            for address, status in (("192.0.2.1", 429), ("192.0.2.2", 200)):
+                async with client.get("/v1/recordings", params=WHO, headers={"Address": address}) as answer:
+                    assert answer.status == status
+            await was_given_up.wait()
+            async with client.get("/v1/recordings", params=WHO, headers={"Address": "192.0.2.1"}) as answer:
+                assert answer.status == 200
+            writer.close()
+
+
+async def test_a_wait_for_a_connection_to_the_processor_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(replay, "SILENT_SECONDS_MAX", 0.3)
+
+    async def drips(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x")
+            await asyncio.sleep(0.01)
+
+    slot, app = web.Application(), web.Application()
+    slot.router.add_get("/{path:.*}", drips)
+    async with TestServer(slot, handler_cancellation=True) as server:
+        made = Replay(f"http://127.0.0.1:{server.port}", TOKEN, None)
+        made.add_to(Routing(app), lambda handler, *_: handler, OpenRequests(100))
+        async with TestClient(TestServer(app, handler_cancellation=True)) as client, asyncio.timeout(20):
+            payload = client.get("/v1/recordings/payload", params={**WHO, "number": "7"})
+            async with payload as one:
+                assert await one.content.readany()
+                async with client.get("/v1/recordings", params=WHO) as answer:
+                    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
 
 async def test_a_number_of_thousands_of_digits_is_refused(

@@ -20,11 +20,11 @@ class NotedLooks:
         self.noted: list[tuple[str, str, str]] = []
         self.problem: Exception | None = None
 
-    async def note(self, actor: Actor, action: str, target: str) -> None:
+    async def note(self, actor: Actor, action: str, *targets: str) -> None:
         """See `Audit`."""
-        if self.problem is not None:
+        if targets and self.problem is not None:
             raise self.problem
-        self.noted.append((actor.name, action, target))
+        self.noted += [(actor.name, action, target) for target in targets]
 
 
 def door() -> Door:

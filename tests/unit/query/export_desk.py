@@ -21,7 +21,7 @@ from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.rim.http.openapi import CSRF_HEADER
 from shared.schemas.view import View
-from tests.unit.dashboard.door import VIEWS_TOKEN
+from tests.unit.dashboard.door import VIEWS_TOKEN, Known
 from tests.unit.query.door import NotedLooks, Nowhere, door
 from tests.unit.query.reading import ViewsInMemory, in_memory
 from tests.unit.query.recounting import DAY_MS, T0_MS, a_view, counts_at
@@ -56,6 +56,7 @@ class Desk:
     exporting: Exporting
     views: Pouring
     audit: NotedLooks
+    known: Known
     now_ms: list[int]
 
     async def ask(self, method: str, path: str, who: Credential = VIEWS_TOKEN, **body: Any) -> tuple[int, Any]:
@@ -112,9 +113,10 @@ async def desk(
         now_ms=lambda: now_ms[0],
     )
     assert isinstance(at_door.audit, NotedLooks)
+    assert isinstance(at_door.identities, Known)
     keeping = asyncio.create_task(exporting.keep()) if is_kept else None
     async with TestClient(TestServer(app)) as client:
-        yield Desk(client, exporting, reader, at_door.audit, now_ms)
+        yield Desk(client, exporting, reader, at_door.audit, at_door.identities, now_ms)
     if keeping is not None:
         keeping.cancel()
         await asyncio.wait({keeping})

@@ -23,7 +23,7 @@ from services.query.core.suspects.answer import Looked, Suspect, SuspectConditio
 from services.query.core.suspects.measured import Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.http.app import OPERATIONS, ROUTING, Sources, make_app
-from services.query.rim.engine import TooLarge
+from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.openapi import Operation
@@ -61,6 +61,7 @@ class FakeAnswers:
     def __init__(self) -> None:
         self.found: Answer | Exception = Overall(ABOUT, 3, {"views": Figure(3, 3)})
         self.asked: list[Question] = []
+        self.callers: list[str] = []
         self.holds: asyncio.Event | None = None
         self.has_begun = asyncio.Event()
         self.was_cancelled = False
@@ -71,6 +72,7 @@ class FakeAnswers:
 
     async def answer(self, question: Question) -> Answer:
         self.asked.append(question)
+        self.callers.append(CALLER.get())
         self.has_begun.set()
         if self.holds is not None:
             try:
@@ -294,6 +296,13 @@ async def test_a_caller_has_so_many_questions_under_way() -> None:
         at.answers.holds.set()
         assert (await first)[0] == 200
         assert (await at.get("/v1/overall"))[0] == 200
+
+
+async def test_the_engine_knows_whose_question_it_answers() -> None:
+    async with desk() as at:
+        for who in (METRICS_TOKEN, GLOBEX_VIEWER, METRICS_TOKEN):
+            assert (await at.get("/v1/overall", who))[0] == 200
+        assert at.answers.callers == ["token:t", "person:viewer-globex", "token:t"]
 
 
 @pytest.mark.parametrize("path", ["/v1/overall", "/v1/metrics", "/v1/exports"])

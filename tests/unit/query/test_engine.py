@@ -1,8 +1,10 @@
 """DuckDB within limits: a statement stops with its caller, memory ends it, and it reads nothing outside its folder."""
 
 import asyncio
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from services.query.core.sql.statements import Statement
-from services.query.rim.engine import Engine, TooLarge
+from services.query.rim.engine import CALLER, Engine, TooLarge
 
 #: Hours of work.
 ENDLESS = Statement("SELECT sum(hash(a.range, b.range)) FROM range(10000000) AS a, range(10000000) AS b", (), ("sum",))
@@ -49,6 +51,27 @@ async def test_a_deadline_stops_a_statement_that_waits_for_its_turn_too(engine: 
 
     assert [type(one) for one in found] == [TimeoutError] * 3
     assert time.monotonic() - began < 60
+
+
+async def test_however_much_one_caller_asks_another_is_answered(tmp_path: Path) -> None:
+    engine, gate = Engine(tmp_path, threads=1, memory_bytes_max=1 << 27, questions_max=3), threading.Event()
+
+    async def ask(caller: str, work: Callable[[], object]) -> object:
+        CALLER.set(caller)
+        return await engine.work(work)
+
+    many = [asyncio.create_task(ask("a", partial(gate.wait, 20))) for _ in range(10)]
+    try:
+        await asyncio.sleep(0)
+        # None of the many has ended: a thread was left.
+        async with asyncio.timeout(10):
+            assert await ask("b", lambda: "b") == "b"
+            assert await ask("c", lambda: "c") == "c"
+        assert not any(one.done() for one in many)
+    finally:
+        gate.set()
+    assert await asyncio.gather(*many) == [True] * 10
+    engine.close()
 
 
 @pytest.mark.thorough

@@ -1,7 +1,7 @@
 """Exports: whose they are, what they hold, that a restart begins them again, and their bounds."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.accounts.core import pages
+from services.accounts.core.credentials import Kind
+from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.core.roles import Permission
 from services.query.core.resources.exports.exports import AskedExports
+from services.query.http import exports as export_routes
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.rim.database.pool import PostgresAway
+from shared.http.problems import TYPES
 from shared.schemas.view import View
-from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, OWNER
+from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, credential, token
 from tests.unit.query.export_desk import NOW_MS, WITHIN, desk, own, some_views
+from tests.unit.query.test_app import headers_of
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +60,31 @@ async def test_a_search_becomes_a_file_with_all_rows_of_the_askers_customers(
     assert [action for _, action, _ in at.audit.noted] == ["made_export", "fetched_export"]
 
 
+async def test_an_export_of_single_viewers_is_noted_with_each_of_them_when_it_is_made_and_when_it_is_fetched(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    part = '{"dimension": "viewer", "contains": "1"}'
+    parameters = WITHIN | {
+        "viewer": "viewer-2",
+        "filter": f'{{"or": [{part}, {{"dimension": "viewer", "in": ["x"]}}]}}',
+    }
+    whom = [("looked_at_viewer", name) for name in ("contains: 1", "x", "viewer-2")]
+    async with desk(engine, views, tmp_path) as at:
+        at.audit.problem = PostgresAway("away")
+        assert (await at.ask("POST", "/v1/exports", of="views", parameters=parameters))[0] == 503
+        # What cannot be noted is not made.
+        assert ExportFiles(tmp_path).all() == []
+        at.audit.problem = None
+        _, job = await at.ask("POST", "/v1/exports", of="views", parameters=parameters)
+        name = f"views {job['id']}"
+        assert [row[1:] for row in at.audit.noted] == [*whom, ("made_export", name)]
+        job = await at.done(job["id"])
+        at.audit.noted.clear()
+        # Somebody else of the organisation.
+        assert (await at.ask("GET", job["href"], GLOBEX_VIEWER))[0] == 200
+        assert at.audit.noted == [("viewer@globex", *row) for row in [*whom, ("fetched_export", name)]]
+
+
 async def test_another_organisations_export_does_not_exist_and_a_scope_opens_its_own_kind(
     engine: Engine, views: list[View], tmp_path: Path
 ) -> None:
@@ -73,6 +104,33 @@ async def test_another_organisations_export_does_not_exist_and_a_scope_opens_its
         assert at.audit.noted[-1] == ("viewer@globex", "deleted_export", f"views {job['id']}")
         assert (await at.ask("GET", path))[0] == 404
     assert ExportFiles(tmp_path).all() == []
+
+
+async def _trickling() -> AsyncIterator[bytes]:
+    yield b'{"of": '
+    await asyncio.Event().wait()
+
+
+async def test_a_body_that_does_not_come_is_given_up(
+    engine: Engine, views: list[View], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_routes, "BODY_SECONDS_MAX", 0.2)
+    headers = headers_of(VIEWS_TOKEN) | {"Content-Type": "application/json"}
+    async with desk(engine, views, tmp_path) as at, asyncio.timeout(20):
+        async with at.client.post("/v1/exports", headers=headers, data=_trickling()) as answer:
+            assert (answer.status, (await answer.json())["type"]) == (408, f"{TYPES}body-slow")
+        assert (await at.ask("POST", "/v1/exports", of="views", parameters=WITHIN))[0] == 202
+
+
+async def test_the_body_of_who_may_export_nothing_is_not_waited_for(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    no_reader = credential(Kind.TOKEN, 77)
+    headers = headers_of(no_reader) | {"Content-Type": "application/json"}
+    async with desk(engine, views, tmp_path) as at, asyncio.timeout(5):
+        at.known.people[no_reader] = token(frozenset({Permission.MANAGE}), CustomerScope(own=frozenset({"globex"})))
+        async with at.client.post("/v1/exports", headers=headers, data=_trickling()) as answer:
+            assert answer.status == 403
 
 
 async def test_what_a_process_left_is_begun_again_by_the_next_one(

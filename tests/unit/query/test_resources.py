@@ -293,7 +293,15 @@ def test_the_viewers_that_a_filter_names_are_known() -> None:
     one = filters.parsed(
         '{"or": [{"dimension": "viewer", "in": ["a", null]}, {"not": {"dimension": "viewer", "in": ["b"]}}]}'
     )
-    assert filters.values_of(one, "viewer") == ("a", "b")
+    assert filters.named_of(one, "viewer") == ("a", "b")
+
+
+def test_a_part_of_a_viewers_id_names_viewers_and_an_id_is_as_the_dimension_has_it() -> None:
+    part = '{"not": {"dimension": "viewer", "contains": "ann"}}'
+    whole = f'{{"dimension": "viewer", "in": ["{"v" * 200}", "{"v" * 201}"]}}'
+    other = '{"dimension": "country", "contains": "d"}'
+    one = filters.parsed(f'{{"and": [{part}, {whole}, {other}, {part}]}}')
+    assert filters.named_of(one, "viewer") == ("contains: ann", "v" * 100)
 
 
 def test_a_search_counts_the_played_ranges_of_a_view(engine: Engine, views: list[View]) -> None:

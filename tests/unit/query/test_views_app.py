@@ -1,10 +1,12 @@
 """Single views over HTTP: where they are found, who is told, and that each look is noted."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import pytest
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from services.accounts.core.credentials import Credential
@@ -331,6 +333,21 @@ async def test_a_search_is_csv_where_that_is_accepted_with_a_link_to_the_next_pa
         assert set(audit.noted) == {("a token", "looked_at_viewer", "somebody"), ("a token", "exported_views", "*")}
         audit.problem = PostgresAway("away")
         assert (await get(client, "/v1/views?format=csv"))[0] == 503
+
+
+@pytest.mark.parametrize("path", ["/v1/views", "/v1/views?format=csv"])
+async def test_each_viewer_that_a_search_names_is_a_row_of_the_log(path: str) -> None:
+    viewers = [f"viewer-{number:03}-{'x' * 80}" for number in range(50)]
+    many = json.dumps({"or": [{"dimension": "viewer", "in": viewers}, {"dimension": "viewer", "contains": "ann"}]})
+    async with desk() as (client, _, audit):
+        async with client.get(path, params={"filter": many}, headers=headers_of(VIEWS_TOKEN)) as answer:
+            assert answer.status == 200
+        looks = [target for _, action, target in audit.noted if action == "looked_at_viewer"]
+        assert looks == [*viewers, "contains: ann"]
+        audit.problem = PostgresAway("away")
+        part = json.dumps({"not": {"dimension": "viewer", "contains": "ann"}})
+        async with client.get(path, params={"filter": part}, headers=headers_of(VIEWS_TOKEN)) as answer:
+            assert answer.status == 503
 
 
 async def test_a_search_as_csv_has_no_formula() -> None:

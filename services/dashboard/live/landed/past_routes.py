@@ -27,6 +27,7 @@ from services.dashboard.live.landed.past_of_all import read_all
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
+from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import WHOLE
@@ -41,6 +42,9 @@ OPERATIONS: Final = [
         tag="live",
     )
 ]
+#: Of one caller: so many are asked of Postgres at a time, fewer than there are connections; others wait, so many in all.
+QUESTIONS_AT_ONCE: Final = 2
+QUESTIONS_MAX: Final = 16
 _TOO_SLOW: Final = Problem(
     504, "The question took too long", "too-slow", "Ask for a shorter time, for one value, or for one customer."
 )
@@ -79,6 +83,7 @@ class PastRoutes:
 
     def __init__(self, past: Past) -> None:
         self._past = past
+        self._questions = InTurn(at_once=QUESTIONS_AT_ONCE, most=QUESTIONS_MAX)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the route."""
@@ -89,9 +94,13 @@ class PastRoutes:
         try:
             asked = msgspec.convert(dict(request.query), AskedPast, strict=False)
             fields = checked(asked)
-            rows = await self._past.rows(asked, principal_of(request).scope)
+            principal = principal_of(request)
+            async with self._questions.of(principal.caller):
+                rows = await self._past.rows(asked, principal.scope)
         except (msgspec.ValidationError, Wrong) as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
+        except TooManyQuestions:
+            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
         except TimeoutError:
             return problem_response(_TOO_SLOW)
         except PostgresAway:

@@ -146,10 +146,9 @@ def _short(asked: AskedViews) -> list[Filter]:
     return found
 
 
-def viewers_of(search: Search) -> tuple[str, ...]:
-    """The viewers that a search names: who looks at single ones is noted."""
-    found = search.question.filter
-    return () if found is None else filters.values_of(found, "viewer")
+def viewers_of(question: Question) -> tuple[str, ...]:
+    """The viewers that a question names, by their ids or parts of these: who looks at single ones is noted."""
+    return () if question.filter is None else filters.named_of(question.filter, "viewer")
 
 
 def in_parts(search: Search) -> list[Statement]:

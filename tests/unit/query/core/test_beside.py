@@ -100,6 +100,65 @@ async def test_hours_of_whole_days_stand_beside_those_that_clocks_say(engine: En
     assert len(twice) == 2
 
 
+@pytest.mark.parametrize(("bucket", "skipped_n"), [("hour", 1), ("15minutes", 4)])
+async def test_an_hour_that_clocks_skip_there_has_nothing_beside_it(
+    engine: Engine, bucket: str, skipped_n: int
+) -> None:
+    there = [moment("2026-03-08T01:00"), moment("2026-03-08T03:00"), moment("2026-03-08T03:20")]
+    found = await asked(
+        engine,
+        [ended(at_ms) for at_ms in [*there, moment("2026-03-15T02:00")]],
+        bucket=bucket,
+        from_="2026-03-15",
+        to="2026-03-16",
+        compare="2026-03-08",
+        metrics="views,rebuffer_fraction",
+    )
+
+    skipped = [(own, before) for own, before in pairs(found) if clock(own.from_ms)[6:8] == "02"]
+    assert len(skipped) == skipped_n
+    for own, before in skipped:
+        # At the moment at which the clocks go forward, and as long as the hour is there.
+        assert clock(before.from_ms) == clock(before.to_ms) == "03-08 03:00"
+        assert (before.n, before.is_partial) == (0, False)
+        assert {(figure.value, figure.n) for figure in before.metrics.values()} == {(None, 0)}
+        assert own.metrics["views"].value is not None
+    for own, before in pairs(found):
+        if (own, before) not in skipped:
+            assert clock(own.from_ms)[6:] == clock(before.from_ms)[6:]
+            assert hours(own) == hours(before)
+    # Each view there counts once.
+    assert sum(before.n for _, before in pairs(found)) == len(there)
+
+
+async def test_where_clocks_skip_half_an_hour_no_hour_counts_twice(engine: Engine) -> None:
+    # On Lord Howe Island 02:00 becomes 02:30 on 4 October 2026.
+    zone = ZoneInfo("Australia/Lord_Howe")
+    first = round(datetime(2026, 10, 4, tzinfo=zone).timestamp()) * 1_000
+    views = [ended(first + minutes * 60_000) for minutes in range(0, 23 * 60, 30)]
+    found = await asked(
+        engine, views, bucket="hour", from_="2026-10-11", to="2026-10-12", compare="2026-10-04", tz=zone.key
+    )
+
+    beside = [before for _, before in pairs(found)]
+    assert len(beside) == 24
+    assert len({before.from_ms for before in beside if before.n}) == sum(before.n > 0 for before in beside)
+    assert sum(before.n for before in beside) == len(views)
+
+
+async def test_lines_have_nothing_beside_a_skipped_hour(engine: Engine) -> None:
+    views = [ended(moment("2026-03-08T03:00")), ended(moment("2026-03-15T03:00"))]
+    found = await asked(
+        engine, views, bucket="hour", by="customer", from_="2026-03-15", to="2026-03-16", compare="2026-03-08"
+    )
+
+    assert found.compared is not None
+    (line,) = [group for group in found.compared.groups or () if group.n]
+    assert line.n == 1
+    assert [point.n for point in line.points or ()][:5] == [0, 0, 0, 1, 0]
+    assert {figure.value for figure in (line.points or [])[2].metrics.values()} == {None}
+
+
 async def test_weeks_stand_beside_weeks_that_are_cut_alike(engine: Engine) -> None:
     # From a Wednesday on, for ten days: those before end on a Tuesday.
     found = await asked(engine, bucket="week", from_="2026-09-09", to="2026-09-19")

@@ -78,6 +78,8 @@ class Job(msgspec.Struct, frozen=True):
     bytes: int | None = None
     #: Why there is no result.
     problem: str | None = None
+    #: Whom its question names, by their ids or parts of these: who makes or fetches it looks at them.
+    viewers: list[str] = []
 
     @property
     def whose(self) -> Customers:
@@ -149,6 +151,11 @@ class Wanted:
     search: Search | None = None
     errors: ErrorsQuestion | None = None
     titles: TitlesQuestion | None = None
+
+    @property
+    def viewers(self) -> tuple[str, ...]:
+        """The viewers that it names."""
+        return search.viewers_of(self.question)
 
     @property
     def range(self) -> Range:

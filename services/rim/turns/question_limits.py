@@ -1,0 +1,76 @@
+"""How many questions are under way: of a party, such as a caller or an organisation, and of a kind that all share."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+
+class TooManyQuestions(RuntimeError):
+    """As many questions are under way, or wait, as may be: of the party or of a kind."""
+
+
+class QuestionLimit:
+    """So many questions of each party at a time; one more is refused."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._under_way: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, party: str) -> Iterator[None]:
+        """Counts one while the block runs; raises `TooManyQuestions`."""
+        if self._under_way[party] >= self._most:
+            raise TooManyQuestions
+        self._under_way[party] += 1
+        try:
+            yield
+        finally:
+            self._under_way[party] -= 1
+            if not self._under_way[party]:
+                del self._under_way[party]
+
+
+class InTurn:
+    """So many questions of each party at a time; others of it wait for their turn, and beyond `most` in all one is refused."""
+
+    def __init__(self, *, at_once: int, most: int) -> None:
+        self._at_once = at_once
+        self._limit = QuestionLimit(most)
+        #: Of parties with a question under way, and how many these are.
+        self._turns: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @asynccontextmanager
+    async def of(self, party: str) -> AsyncIterator[None]:
+        """The party's turn while the block runs; raises `TooManyQuestions`."""
+        with self._limit.of(party):
+            turns, count = self._turns.get(party) or (asyncio.Semaphore(self._at_once), 0)
+            self._turns[party] = turns, count + 1
+            try:
+                async with turns:
+                    yield
+            finally:
+                turns, count = self._turns.pop(party)
+                if count > 1:
+                    self._turns[party] = turns, count - 1
+
+
+class OneAtATime:
+    """One turn that all share. Who finds it taken waits for `wait_seconds` at the most."""
+
+    def __init__(self, wait_seconds: float) -> None:
+        self._wait_seconds = wait_seconds
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """The turn while the block runs; raises `TooManyQuestions`."""
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise TooManyQuestions from None
+        try:
+            yield
+        finally:
+            self._lock.release()

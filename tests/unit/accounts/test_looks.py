@@ -1,0 +1,77 @@
+"""Looks at single viewers, as they come into the audit log: each once in ten minutes, all of one request together."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from services.accounts.looks import AGAIN_MS, AccountsAudit
+from services.accounts.store.audit import Actor
+
+ANN = Actor("person", "1", "ann@globex")
+
+
+class Rows:
+    """A connection that keeps the rows that are added."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[Any, ...]] = []
+
+    def cursor(self) -> "Rows":
+        return self
+
+    async def __aenter__(self) -> "Rows":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def execute(self, _: str, row: tuple[Any, ...]) -> None:
+        self.added.append(row)
+
+    async def executemany(self, _: str, rows: list[tuple[Any, ...]]) -> None:
+        self.added += rows
+
+
+class OneTransaction:
+    """Postgres, whose transactions are counted."""
+
+    def __init__(self) -> None:
+        self.rows = Rows()
+        self.count = 0
+
+    async def ask(self, read: Callable[[Any], Awaitable[Any]]) -> Any:
+        self.count += 1
+        return await read(self.rows)
+
+    @property
+    def targets(self) -> list[str]:
+        return [row[6] for row in self.rows.added]
+
+
+@pytest.fixture
+def postgres() -> OneTransaction:
+    return OneTransaction()
+
+
+async def test_each_viewer_of_a_request_has_a_row_that_is_never_cut_in_one_transaction(
+    postgres: OneTransaction,
+) -> None:
+    looks = AccountsAudit(postgres, lambda: 0)  # type: ignore[arg-type]
+    # As long as an id may be.
+    viewers = [f"{number:03}-{'v' * 496}" for number in range(200)]
+    await looks.note(ANN, "looked_at_viewer", *viewers)
+    assert (postgres.count, postgres.targets) == (1, viewers)
+
+
+async def test_of_several_looks_those_that_were_noted_lately_are_left_out(postgres: OneTransaction) -> None:
+    now_ms = [0]
+    looks = AccountsAudit(postgres, lambda: now_ms[0])  # type: ignore[arg-type]
+    await looks.note(ANN, "looked_at_viewer", "a", "b\0", "a")
+    await looks.note(ANN, "looked_at_viewer", "a")
+    await looks.note(ANN, "looked_at_viewer")
+    await looks.note(ANN, "looked_at_viewer", "c", "b\0")
+    assert (postgres.count, postgres.targets) == (2, ["a", "b\ufffd", "c"])
+    now_ms[0] = AGAIN_MS
+    await looks.note(ANN, "looked_at_viewer", "c", "b\0")
+    assert postgres.targets[3:] == ["c", "b\ufffd"]
