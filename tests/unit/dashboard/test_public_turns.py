@@ -117,7 +117,7 @@ class Site:
     @property
     def waiting(self) -> list[int]:
         """How many wait for a turn, by address."""
-        return [len(queue) for queue in self._queue._waiting.values()]
+        return [len(queue) for queue in self._queue._turns._waiting.values()]
 
     async def flood(self, name: str) -> int:
         method, path, body = REQUESTS[name]
