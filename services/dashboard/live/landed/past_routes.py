@@ -42,7 +42,7 @@ OPERATIONS: Final = [
         tag="live",
     )
 ]
-#: Of one caller: so many are asked of Postgres at a time, fewer than there are connections; others wait, so many in all.
+#: Of one caller: so many go to Postgres at a time, fewer than it has connections; others wait. The second is of both together.
 QUESTIONS_AT_ONCE: Final = 2
 QUESTIONS_MAX: Final = 16
 _TOO_SLOW: Final = Problem(
