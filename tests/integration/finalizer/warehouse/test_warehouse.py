@@ -237,10 +237,11 @@ def test_the_commands_that_the_documents_show_do_what_they_say(
 
     shown = (line for page in (QUERIES, REPROCESSING) for line in page.read_text().splitlines())
     exports = [line for line in shown if "python -m services.finalizer" in line]
-    *exports, reprocess_line, swap_line = exports
+    *exports, reprocess_line, compare_line, swap_line = exports
     # The log's lines come before.
     assert [run(line).splitlines()[-1].split()[0] for line in exports] == ["1", "9"]
     assert "spi_good differs in 1" in run(reprocess_line)
+    assert "spi_good differs in 1" in run(compare_line)
     assert _good(warehouse) == [(1, True)]
     assert "1 views of generation 2" in run(swap_line)
     assert _good(warehouse) == [(2, False)]
