@@ -5,7 +5,9 @@ from typing import Any, Final, Protocol
 
 from aiohttp import web
 
+from services.accounts.core.roles import Permission
 from services.accounts.http.access import METRICS, Routing
+from services.accounts.http.guard import principal_of
 from services.query.core.answer import About, Overall, Timeseries
 from services.query.core.problems import wrong
 from services.query.core.question import Question, parsed
@@ -68,12 +70,13 @@ class Resources:
             routing.get(operation.path, self._desk.answering(handler), METRICS, name=operation.name)
 
     async def errors(self, request: web.Request) -> web.Response:
-        """A page of codes, those with the most views first."""
-        caller = self._desk.caller(request)
+        """A page of codes, those with the most views first; with single views for callers that may see these."""
+        caller, may_see_views = self._desk.caller(request), principal_of(request).may(Permission.READ_VIEWS)
         given = parsed(AskedErrors, list(request.query.items()))
         asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "errors"):
-            return sent(await Lists(self._reader).errors(asked))
+            found = await Lists(self._reader).errors(asked)
+        return sent(found if may_see_views else errors.without_samples(found))
 
     async def titles(self, request: web.Request) -> web.Response:
         """A page of titles by one of their figures."""

@@ -18,11 +18,13 @@ from services.query.core.answer import About, Answer, Breakdown, Figure, Group, 
 from services.query.core.customers import Customers
 from services.query.core.filters import Filter
 from services.query.core.question import Question
+from services.query.core.resources.errors.errors import ErrorCode, ErrorList, Sample
 from services.query.core.sql.statements import Statement
 from services.query.core.suspects.answer import Looked, Suspect, SuspectCondition, Suspects
 from services.query.core.suspects.measured import Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.http.app import OPERATIONS, ROUTING, Sources, make_app
+from services.query.listing import Lists
 from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
@@ -296,6 +298,22 @@ async def test_a_caller_has_so_many_questions_under_way() -> None:
         at.answers.holds.set()
         assert (await first)[0] == 200
         assert (await at.get("/v1/overall"))[0] == 200
+
+
+async def test_single_views_with_an_error_are_shown_to_those_who_may_see_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = Sample("globex", "view-1", 20_000, NOW_MS, "viewer-1")
+    code = ErrorCode("E1", 1, Figure(1.0, 1), 1, 1, NOW_MS, NOW_MS, [], {}, [sample])
+
+    async def found(*_: Any) -> ErrorList:
+        return ErrorList(ABOUT, 1, 1, 1, [code], NOW_MS)
+
+    monkeypatch.setattr(Lists, "errors", found)
+    async with desk() as at:
+        for who, views in ((GLOBEX_VIEWER, ["view-1"]), (METRICS_TOKEN, [])):
+            status, answer = await at.get("/v1/errors", who)
+            assert status == 200
+            (one,) = answer["errors"]
+            assert (one["code"], [view["view_id"] for view in one["samples"]]) == ("E1", views)
 
 
 async def test_the_engine_knows_whose_question_it_answers() -> None:

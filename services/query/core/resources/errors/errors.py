@@ -88,6 +88,7 @@ class ErrorCode(msgspec.Struct, frozen=True, omit_defaults=True):
     texts: list[Occurrence]
     #: The most frequent values of each dimension.
     by: dict[str, list[Occurrence]]
+    #: Empty for callers without the scope `read_views`.
     samples: list[Sample]
     #: With `since`: whether no view before it had the code, from `seen_from_ms` of the list on; and its share of views of the range
     #: before and since. With `compare`: whether none before the range or in the one that is compared with had it; and both shares.
@@ -137,6 +138,12 @@ class ErrorsQuestion:
     def direction(self) -> str:
         """The order, in SQL."""
         return "ASC" if self.is_ascending else "DESC"
+
+
+def without_samples(found: ErrorList) -> ErrorList:
+    """The same list without single views."""
+    codes = [msgspec.structs.replace(code, samples=[]) for code in found.errors]
+    return msgspec.structs.replace(found, errors=codes)
 
 
 def understood(asked: AskedErrors, admit: Admit, now_ms: int, *, days_max: int) -> ErrorsQuestion:
