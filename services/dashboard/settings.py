@@ -4,6 +4,7 @@ from typing import ClassVar, Self
 
 import pydantic
 
+from services.accounts.credential_queue import AT_ONCE_MAX
 from services.accounts.settings import AccountsSettings
 from services.rim.database.postgres import Dsn
 
@@ -26,8 +27,9 @@ class DashboardSettings(AccountsSettings):
         default=None,
         description="postgresql://... of the customers' database, if it is not the serving one; for /limits",
     )
+    #: Look-ups of credentials that anybody may send leave one to callers who are known.
     postgres_connections_max: int = pydantic.Field(
-        default=4, ge=1, le=100, description="connections to Postgres at a time"
+        default=AT_ONCE_MAX + 1, ge=AT_ONCE_MAX + 1, le=100, description="connections to Postgres at a time"
     )
     query_seconds_max: float = pydantic.Field(
         default=5.0,
