@@ -62,8 +62,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: scheduling.rank(item.nodeid))
 
 
-def pytest_collection_finish() -> None:
-    """From here on garbage is collected."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """From here on garbage is collected, also where others run the tests."""
     gc.freeze()
     gc.enable()
 

@@ -18,7 +18,7 @@ from yarl import URL
 from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
 from services.accounts.http.open_requests import OpenRequests
 from services.rim.http.openapi import Operation, document, merged, passed_on
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.http.tls import connector
 from services.rim.http.writing import PIECE_BYTES, end_in_time, write_in_time
 from services.rim.turns.question_limits import TooManyQuestions
@@ -44,7 +44,6 @@ CONNECTIONS_MAX: Final = 200
 #: Said to people who ask, and to who runs the installation.
 _SHORTER: Final = "Ask for a shorter range or fewer groups."
 _OF_OPERATORS: Final = "The service query does not answer as it should."
-_TOO_MANY: Final = Problem(429, "Too many questions at a time", "too-many-questions")
 _AWAY: Final = Problem(503, "Figures of finished views do not come at present", "query-away", _OF_OPERATORS)
 
 
@@ -124,7 +123,7 @@ class Forwarding:
             with self._open_requests.counted(request):
                 return await self._answer(request)
         except TooManyQuestions:
-            return problem_response(_TOO_MANY)
+            return problem_response(TOO_MANY_QUESTIONS)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None, "not opened"

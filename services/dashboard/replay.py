@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler
 from services.accounts.http.access import PAGE, VIEWS_OF_ONE, Routing
 from services.accounts.http.open_requests import OpenRequests
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.http.tls import connector
 from services.rim.http.writing import PIECE_BYTES, write_in_time
 from services.rim.turns.question_limits import TooManyQuestions
@@ -164,7 +164,7 @@ class Replay:
                     await _pass_on(request, response, answer)
                     return response
         except TooManyQuestions:
-            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
+            return problem_response(TOO_MANY_QUESTIONS)
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("lookups_away", kind=type(error).__name__)
             return _away()

@@ -19,7 +19,7 @@ from services.query.core.question import parsed
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
 
@@ -76,7 +76,7 @@ class OpenViewRoutes:
         except Wrong as refused:
             return problem_response(refused.problem())
         except TooManyQuestions:
-            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
+            return problem_response(TOO_MANY_QUESTIONS)
         except (PostgresAway, NotPublished, QueryRefused):
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except ArrivalsAway:

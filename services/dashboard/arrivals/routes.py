@@ -13,7 +13,7 @@ from services.accounts.http.guard import principal_of
 from services.dashboard.arrivals.picture import Arrivals, AskedArrivals, picture
 from services.dashboard.arrivals.reading import BACK_SECONDS, ArrivalsAway, Newest
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
 
@@ -76,7 +76,7 @@ class ArrivalRoutes:
             if body is None:
                 body = await self._made_in_turn(one, principal.organisation_id)
         except TooManyQuestions:
-            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
+            return problem_response(TOO_MANY_QUESTIONS)
         except ArrivalsAway:
             return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
         return web.Response(body=body, content_type="application/json")

@@ -17,7 +17,7 @@ from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, UNKNOWN_CUSTOMER, problem_response
 from services.rim.telemetry import metrics
 from services.rim.turns.question_limits import QuestionLimit, TooManyQuestions
 from shared.http.peer import Network, client_address
@@ -33,7 +33,7 @@ _PROBLEMS: Final[dict[type[Exception], Problem]] = {
     TooLarge: Problem(
         422, "The question needs too much memory", "too-large", "Ask for fewer groups or a shorter range."
     ),
-    TooManyQuestions: Problem(429, "Too many questions at a time", "too-many-questions"),
+    TooManyQuestions: TOO_MANY_QUESTIONS,
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "Finished views are not counted yet", "not-published"),
     # Before the kind that it is of.

@@ -19,6 +19,8 @@ RETRY_SECONDS: Final = 1
 UNKNOWN_CUSTOMER: Final = Problem(404, "There is no such customer", "unknown-customer")
 #: The public API: everything below this path.
 _API: Final = "/v1"
+#: As many questions of the caller, or of all, are under way as may be.
+TOO_MANY_QUESTIONS: Final = Problem(429, "Too many questions at a time", "too-many-questions")
 #: What aiohttp itself refuses requests with, before or within a handler.
 _OF_STATUS: Final[Mapping[int, Problem]] = {
     404: Problem(404, "Nothing is here", "unknown"),

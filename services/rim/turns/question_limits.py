@@ -1,9 +1,12 @@
 """How many questions are under way: of a party, such as a caller or an organisation, and of a kind that all share."""
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+
+from services.rim.turns.fair_turns import FairTurns
 
 
 class TooManyQuestions(RuntimeError):
@@ -35,24 +38,15 @@ class InTurn:
     """So many questions of each party at a time; others of it wait for their turn, and beyond `most` in all one is refused."""
 
     def __init__(self, *, at_once: int, most: int) -> None:
-        self._at_once = at_once
         self._limit = QuestionLimit(most)
-        #: Of parties with a question under way, and how many these are.
-        self._turns: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        self._turns = FairTurns(sys.maxsize, of_one=at_once)
 
     @asynccontextmanager
     async def of(self, party: str) -> AsyncIterator[None]:
         """The party's turn while the block runs; raises `TooManyQuestions`."""
         with self._limit.of(party):
-            turns, count = self._turns.get(party) or (asyncio.Semaphore(self._at_once), 0)
-            self._turns[party] = turns, count + 1
-            try:
-                async with turns:
-                    yield
-            finally:
-                turns, count = self._turns.pop(party)
-                if count > 1:
-                    self._turns[party] = turns, count - 1
+            async with self._turns.turn(party):
+                yield
 
 
 class OneAtATime:

@@ -14,7 +14,6 @@ from services.processor.catalogue import APPLICATIONS as CATALOGUE
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from shared.metrics import ServiceName
-from shared.settings import SettingsError
 from shared.topics import BEACONS, PROFILES
 from tests.integration.deploy.manifested import (
     OF_APPLICATIONS,
@@ -81,15 +80,6 @@ def test_nothing_runs_as_root_or_writes_where_it_need_not(overlay: str) -> None:
         of_kind(overlay, "Namespace").popitem()[1]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
         == "restricted"
     )
-
-
-@overlays
-def test_no_service_of_the_namespace_gives_a_pod_variables(overlay: str) -> None:
-    # Service `collector` would give each pod COLLECTOR_SERVICE_HOST and COLLECTOR_PORT=tcp://..., which the collector refuses.
-    with pytest.raises(SettingsError, match="COLLECTOR_SERVICE_HOST"):
-        CollectorSettings.load({"COLLECTOR_SERVICE_HOST": "10.0.0.1"})
-    for name, pod in pods(overlay).items():
-        assert pod["enableServiceLinks"] is False, name
 
 
 @overlays

@@ -8,6 +8,7 @@ import pytest
 from deploy.kubernetes import manifests
 from deploy.local.paths import ROOT
 from deploy.rights import Right, documented
+from services.collector.settings import CollectorSettings
 from services.processor.settings import ProcessorSettings
 from services.rim.process.secrets import with_secrets
 from shared.settings import Settings, SettingsError
@@ -251,3 +252,12 @@ def test_every_object_but_the_namespace_is_in_it(overlay: str) -> None:
     for one in objects(overlay):
         if one["kind"] != "Namespace":
             assert one["metadata"]["namespace"] == namespace, one["metadata"]["name"]
+
+
+@overlays
+def test_no_service_of_the_namespace_gives_a_pod_variables(overlay: str) -> None:
+    # Service `collector` would give each pod COLLECTOR_SERVICE_HOST and COLLECTOR_PORT=tcp://..., which the collector refuses.
+    with pytest.raises(SettingsError, match="COLLECTOR_SERVICE_HOST"):
+        CollectorSettings.load({"COLLECTOR_SERVICE_HOST": "10.0.0.1"})
+    for name, pod in pods(overlay).items():
+        assert pod["enableServiceLinks"] is False, name

@@ -26,7 +26,7 @@ from services.dashboard.live.landed.past import (
 from services.dashboard.live.landed.past_of_all import read_all
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
 from shared.schemas.live import BUCKET_MS
@@ -100,7 +100,7 @@ class PastRoutes:
         except (msgspec.ValidationError, Wrong) as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         except TooManyQuestions:
-            return problem_response(Problem(429, "Too many questions at a time", "too-many-questions"))
+            return problem_response(TOO_MANY_QUESTIONS)
         except TimeoutError:
             return problem_response(_TOO_SLOW)
         except PostgresAway:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-#: Of all partitions together, but for the slice at hand (`inputs.SLICE_RECORDS`, `folding.FIRED_MAX`).
+#: Of all partitions together, but for the slice at hand (`inputs.SLICE_SECONDS`, `folding.FIRED_MAX`).
 FOLD_SECONDS_MAX: Final = 0.1
 
 
