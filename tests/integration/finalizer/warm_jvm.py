@@ -64,6 +64,17 @@ class WarmJvm:
         except (Py4JJavaError, Py4JNetworkError):
             self.end()
 
+    def finish(self, seconds: float) -> None:
+        """Lets it end in order, by the end of its standard input; raises `subprocess.TimeoutExpired` after `seconds`."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(seconds)
+
+    def log(self) -> str:
+        """The end of what it wrote."""
+        return (self._folder / "jvm.log").read_text()[-4000:]
+
     def end(self) -> None:
         """Ends the JVM."""
         if self._process is not None:
