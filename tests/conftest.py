@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import Scheduling
 
-from deploy.local import process
+from deploy.local import class_archives, process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 from services.rim.process import compiled
 from tests import deferred, prefork, quick, scheduling
@@ -34,13 +34,14 @@ settings.load_profile("default")
 def pytest_configure(config: pytest.Config) -> None:
     """Gives each worker of a parallel run ports of its own, and so every process that it starts.
 
-    Services start as forks of processes that have imported them.
+    Services start as forks of processes that have imported them, JVMs from archives of classes.
     """
     if os.environ.get("PROCESSOR_COMPILED") == "required" and not BUILD.is_compiled:
         raise pytest.UsageError(f"PROCESSOR_COMPILED=required: {BUILD.reason}")
     if config.getoption(quick.OPTION):
         settings.load_profile(quick.PROFILE)
     process.launch = prefork.start
+    os.environ[class_archives.VARIABLE] = "1"
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:
         count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])

@@ -14,8 +14,6 @@ from typing import Final
 
 import msgspec
 
-from deploy.local import class_archives
-
 HOME: Final = Path(__file__).parents[2] / ".local" / "bench"
 #: The committed result files.
 FOLDER: Final = Path(__file__).parents[1] / "results"
@@ -113,14 +111,7 @@ def machine() -> str:
 
 
 def _java() -> str:
-    """The Java of the peers, and that of the broker where it is another one."""
-    peers = _version_of("java")
-    broker = _version_of(str(class_archives.java(class_archives.KAFKA) or "java"))
-    return peers if broker == peers else f"{peers}, that of the broker {broker}"
-
-
-def _version_of(java: str) -> str:
-    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    output = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
     return output.splitlines()[0].replace('"', "") if output else "no Java"
 
 

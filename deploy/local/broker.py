@@ -89,7 +89,7 @@ class Broker:
 
         `cluster_id` is the cluster that it is a part of: 22 characters of base64, as Kafka has them. By default its own.
         `address` is where it listens, `command` what its own command is an argument of, and `environ` is added to ours.
-        `java` runs it, by default the one of the archive of Kafka's classes, or that of the machine.
+        `java` runs it, by default that of the machine, or of the archive of Kafka's classes where archives are used.
         """
         self._own_cluster_id = cluster_id
         self._folder = folder

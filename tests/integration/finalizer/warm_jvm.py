@@ -64,12 +64,12 @@ class WarmJvm:
         except (Py4JJavaError, Py4JNetworkError):
             self.end()
 
-    def finish(self, seconds: float) -> None:
-        """Lets it end in order, by the end of its standard input; raises `subprocess.TimeoutExpired` after `seconds`."""
+    def finish(self, seconds: float) -> int:
+        """Lets it end in order, by the end of its standard input; the exit code. Raises `subprocess.TimeoutExpired`."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(seconds)
+        return self._process.wait(seconds)
 
     def log(self) -> str:
         """The end of what it wrote."""

@@ -67,9 +67,7 @@ class Heartbeats:
                 # Required by the client; it is in no group and commits nothing.
                 "group.id": f"{application}.presence",
                 "enable.auto.commit": False,
-                # Twenty answers a second, each with all beats since the last: else each beat is an answer to each replica.
-                "fetch.min.bytes": 1 << 20,
-                "fetch.wait.max.ms": 50,
+                "fetch.wait.max.ms": 100,
                 "auto.offset.reset": "latest",
             }
         )
