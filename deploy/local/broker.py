@@ -83,20 +83,20 @@ class Broker:
         address: str = "127.0.0.1",
         command: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
-        java: Path | None = None,
+        java_home: Path | None = None,
     ) -> None:
         """`properties` are further settings of the broker, by name; they replace the settings of this module.
 
         `cluster_id` is the cluster that it is a part of: 22 characters of base64, as Kafka has them. By default its own.
         `address` is where it listens, `command` what its own command is an argument of, and `environ` is added to ours.
-        `java` runs it, by default that of the machine, or of the archive of Kafka's classes where archives are used.
+        The Java of `java_home` runs it; by default that of Kafka's archive of classes where it is used, else that of the machine.
         """
         self._own_cluster_id = cluster_id
         self._folder = folder
         self._address = address
         self._more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
         self._jars = jars
-        self._own_java = java
+        self._java_home = java_home
         self._heap_mib = heap_mib
         self.port = port or free_port()
         self._controller_port = controller_port or free_port()
@@ -208,16 +208,16 @@ class Broker:
             raise ProcessDied(f"formatting {self._data} failed: {result.stdout}{result.stderr}")
 
     def _java(self, main: str, *arguments: str) -> list[str]:
-        has_archive = self._own_java is None and self._jars == KAFKA_JARS
-        java = class_archives.java(class_archives.KAFKA) if has_archive else self._own_java
+        may_use_archive = self._java_home is None and self._jars == KAFKA_JARS
+        home = class_archives.java_home(class_archives.KAFKA) if may_use_archive else self._java_home
         return [
-            str(java or _java_command()),
+            _java_command() if home is None else str(home / "bin" / "java"),
             f"-Xms{self._heap_mib // 2}m",
             f"-Xmx{self._heap_mib}m",
             "-XX:+UseSerialGC",
             # Start-up is most of a short run's time on few cores: the first compiler is enough for one machine's load.
             "-XX:TieredStopAtLevel=1",
-            *(class_archives.options(class_archives.KAFKA) if has_archive else ()),
+            *(class_archives.options(class_archives.KAFKA) if may_use_archive else ()),
             f"-Dlog4j2.configurationFile={KAFKA_LOG4J.as_uri()}",
             "-cp",
             f"{self._jars}/*",

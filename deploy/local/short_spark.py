@@ -22,12 +22,12 @@ def environment(*, is_shared: bool = False) -> dict[str, str]:
     classes. Young objects have half the heap from the start: they are collected half as often, and few are left to copy then.
     """
     compilers = _LITTLE_INLINING if is_shared else ["-XX:TieredStopAtLevel=1"]
-    java = class_archives.java(class_archives.SPARK)
+    home = class_archives.java_home(class_archives.SPARK)
     return {
         "JAVA_TOOL_OPTIONS": " ".join([*compilers, "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]),
         # For drivers alone: the JVM that makes up their command has a smaller heap, and an archive of its own.
         "SPARK_SUBMIT_OPTS": " ".join(["-Xms768m", "-Xmn384m", *class_archives.options(class_archives.SPARK)]),
         "SPARK_LAUNCHER_OPTS": " ".join(class_archives.options(class_archives.LAUNCHER)),
         CLASS_PATH: ":".join(map(str, sorted(SPARK_JARS.glob("*.jar")))),
-        **({"JAVA_HOME": str(java.parents[1])} if java else {}),
+        **({} if home is None else {"JAVA_HOME": str(home)}),
     }

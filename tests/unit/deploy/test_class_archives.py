@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local import class_archives, short_spark
-from deploy.local.class_archives import KAFKA, VARIABLE, java, java_home, options
-from tests.class_archives import write_java
+from deploy.local.class_archives import JDK, KAFKA, VARIABLE, java_home, options
+from tests.class_archives import put_java
 
 
 @pytest.fixture
@@ -19,40 +19,39 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     real.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
     real.chmod(0o755)
     made = tmp_path / "archives"
-    write_java(java_home(made) / "bin" / "java")
-    (made / "jdk").symlink_to(tmp_path / "real")
+    put_java(made, tmp_path / "real")
     (made / KAFKA).touch()
     return made
 
 
 def test_an_archive_is_used_with_the_java_that_made_it(folder: Path) -> None:
-    assert java(KAFKA, folder) == folder / "java" / "bin" / "java"
+    assert java_home(KAFKA, folder) == folder / "java"
     assert options(KAFKA, folder)[0] == f"-XX:AOTCache={folder / KAFKA}"
 
 
 def test_archives_are_not_used_where_nobody_asks_for_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE)
 
-    assert java(KAFKA, folder) is None
+    assert java_home(KAFKA, folder) is None
     assert options(KAFKA, folder) == []
 
 
-@pytest.mark.parametrize("missing", [KAFKA, "jdk"])
+@pytest.mark.parametrize("missing", [KAFKA, JDK])
 def test_an_archive_without_its_java_is_not_used_nor_that_java_without_the_archive(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
 
-    assert java(KAFKA, folder) is None
+    assert java_home(KAFKA, folder) is None
     assert options(KAFKA, folder) == []
 
 
 def test_a_java_that_is_gone_is_not_used(folder: Path) -> None:
-    (folder / "jdk").resolve().rename(folder / "elsewhere")
+    (folder / JDK).resolve().rename(folder / "elsewhere")
 
-    assert java(KAFKA, folder) is None
+    assert java_home(KAFKA, folder) is None
 
 
 def test_a_spark_without_archives_is_given_no_option_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_archives, "java", lambda *_: None)
+    monkeypatch.setattr(class_archives, "java_home", lambda *_: None)
 
     given = short_spark.environment()
 
@@ -62,7 +61,7 @@ def test_a_spark_without_archives_is_given_no_option_of_theirs(monkeypatch: pyte
 
 def test_java_is_given_every_argument_but_the_module_that_it_lacks(folder: Path) -> None:
     odd = ["-cp", "a b/*", "", "$HOME", "it's", "--add-modules=ALL-SYSTEM", "-x\\y"]
-    command = [str(java_home(folder) / "bin" / "java"), *odd[:3], "--add-modules=jdk.incubator.vector", *odd[3:]]
+    command = [str(folder / "java" / "bin" / "java"), *odd[:3], "--add-modules=jdk.incubator.vector", *odd[3:]]
 
     said = subprocess.run(command, capture_output=True, text=True, check=True)
 
