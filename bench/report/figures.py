@@ -27,8 +27,8 @@ def readme(results: Results) -> list[str]:
     processor, collector = results["processor"], results["collector"]
     queries = results["finalizer-queries"]
     merges, whole, reprocess = (results[f"finalizer-{name}"] for name in ("merges", "whole", "reprocess"))
-    beacons = "beacons a CPU-second, commits every 200 ms"
-    cpu = "CPU a beacon, 20 a POST, 64 connections"
+    beacons = "beacons per CPU-second, commits every 200 ms"
+    cpu, measured = "CPU per beacon, 20 per POST, 64 connections", "CPU a beacon, 20 a POST, 64 connections"
     rows = [
         (
             f"Reduced fold, {beacons}",
@@ -64,20 +64,20 @@ def readme(results: Results) -> list[str]:
             f"Server, {cpu}",
             f"{collector.cell(f'{_SERVER} | 20 | 64', _A_BEACON)} µs",
             f"Go: {collector.cell('Go, net/http and franz-go | 20 | 64', _A_BEACON)} µs",
-            _goal(collector, f"{cpu}: pass-through to Go"),
+            _goal(collector, f"{measured}: pass-through to Go"),
         ),
         (
             f"Full intake, {cpu}",
             f"{collector.cell(f'{INTAKE} | 20 | 64', _A_BEACON)} µs",
             f"Go, which only passes on: {collector.cell('Go, net/http and franz-go | 20 | 64', _A_BEACON)} µs",
-            _goal(collector, f"{cpu}: full intake to Go"),
+            _goal(collector, f"{measured}: full intake to Go"),
         ),
-        *_standstills(results["handover-sigkill"], "kill", "SIGKILL"),
-        *_standstills(results["handover-sigterm"], "term", "SIGTERM"),
+        *_standstills(results["handover-sigkill"], "kill", "SIGKILL", "is killed (SIGKILL)"),
+        *_standstills(results["handover-sigterm"], "term", "SIGTERM", "is stopped (SIGTERM)"),
         (
             "10,000 views merged into a table of 10 million",
-            f"{merges.cell('into 10,000,000 views', 1)} s",
-            f"into a table of 1 million: {merges.cell('into 1,000,000 views', 1)} s",
+            f"{merges.cell('into 10,000,000 views', 2)} CPU s",
+            f"into a table of 1 million: {merges.cell('into 1,000,000 views', 2)} CPU s",
             _goal(merges, "merge of 10,000 views into 10,000,000"),
         ),
         (
@@ -115,10 +115,10 @@ def readme(results: Results) -> list[str]:
     ]
 
 
-def _standstills(part: Part, way: str, signal: str) -> list[tuple[str, str, str, Compared]]:
+def _standstills(part: Part, way: str, signal: str, ends: str) -> list[tuple[str, str, str, Compared]]:
     return [
         (
-            f"Slot with a million open views ends by {signal}, {where}: time without processing",
+            f"Slot with a million open views {ends}, {where}: time without processing",
             f"{part.cell(f'Playhead | {standbys} | {way}', 3)} s",
             f"Kafka Streams: {part.cell(f'Kafka Streams | {standbys} | {way}', 3)} s",
             _goal(part, f"standstill to Kafka Streams', {signal}, {standbys} standbys"),

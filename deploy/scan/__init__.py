@@ -1,1 +1,1 @@
-"""Holds the packages of the lock, of jars and of images against a vulnerability database on disk."""
+"""Compares the packages of the lock, of jars and of images with a vulnerability database on disk."""

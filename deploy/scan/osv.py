@@ -152,7 +152,7 @@ def _candidates(affected: _Affected, wanted: dict[tuple[str, str], list[Package]
     ecosystem, name = affected.package.ecosystem, _key(affected.package.ecosystem, affected.package.name)
     yield from wanted.get((ecosystem, name), ())
     if ecosystem == MAVEN:
-        # A jar that does not name its group is held against every group.
+        # A jar that does not name its group is compared with every group.
         yield from wanted.get((ecosystem, name.partition(":")[2]), ())
 
 

@@ -103,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def schema() -> None:
-    """Prints the schema of all tables: the file that the next version is held against."""
+    """Prints the schema of all tables: the file that the next version is compared with."""
     print(json.dumps({table.name: layout_of(table) for table in ALL}, indent=1))  # noqa: T201 - its output
 
 

@@ -26,7 +26,7 @@ _MANY: Final = 0.02
 async def with_threshold(question: SuspectsQuestion, views: Sequence[Views]) -> SuspectsQuestion:
     """The same with a threshold, of the views of its range and of its baseline; without one where none has a value.
 
-    What is usual says it. Where cohorts are held against the rest of the range, the range does.
+    What is usual says it. Where cohorts are compared with the rest of the range, the range does.
     """
     value, pending = question.measured.of_value, question.measured.threshold
     assert value is not None

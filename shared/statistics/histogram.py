@@ -1,4 +1,6 @@
-"""Log-bucket histograms: the only place of the bucket formulas. Quantiles are within 1 % of the true value at any size.
+"""Log-bucket histograms: the bucket formulas in Python. Quantiles are within 1 % of the true value at any size.
+
+The same formulas in SQL: `services/query/core/distributions.py`, and the migration of hot rows.
 
 A value x > 0 is in bucket floor(ln x / ln GAMMA); every other value is in `BUCKET_OF_ZERO`, which means 0. Counts of buckets add up
 and subtract exactly, in any order and any engine.

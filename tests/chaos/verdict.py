@@ -1,4 +1,4 @@
-"""The verdict: what came out, held against the truth. Pure."""
+"""The verdict: what came out, compared with the truth. Pure."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -45,7 +45,7 @@ class Asked(Protocol):
 def name_of(of: str, asked: Any, **left_out: Any) -> str:
     """A name for a list: it follows from all that decides which rows there are, and in which order.
 
-    `left_out` gives the parameters that do not the same value in each.
+    `left_out` sets parameters that do not change the list, such as `limit`, to the same value in each.
     """
     same = msgspec.structs.replace(asked, cursor="", **left_out)
     return hashlib.sha256(of.encode() + b"\0" + msgspec.json.encode(same)).hexdigest()[:16]

@@ -52,7 +52,7 @@ class Range:
         return Range(_start_ms(first, zone), self.from_ms)
 
     def beside(self, from_ms: int, zone: ZoneInfo) -> "Range":
-        """The range from a moment on that this one is held against: from the beginning of a day as many days, else as long."""
+        """The range from a moment on that this one is compared with: from the beginning of a day as many days, else as long."""
         days, day = self.whole_days(zone), _local(from_ms, zone).date()
         if days is None or _start_ms(day, zone) != from_ms:
             return Range(from_ms, from_ms + self.to_ms - self.from_ms)

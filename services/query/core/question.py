@@ -36,7 +36,7 @@ class AskedWithin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, dimension with in or contains, number")] = ""
 
 
-#: The parameter `compare` of questions that can be held against another range.
+#: The parameter `compare` of questions that can be compared with another range.
 Compare = Annotated[
     str,
     msgspec.Meta(description="`previous`, or the first moment of a range as long; of whole days, as many days"),

@@ -31,7 +31,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     #: How likely so much, or more, is where nothing has changed.
     probability: float
-    #: Calls in the window; windows that it was held against, and which these were.
+    #: Calls in the window; windows that it was compared with, and which these were.
     calls: int
     usual_windows: int
     season: SeasonName

@@ -27,7 +27,7 @@ class ApiWindow(msgspec.Struct, frozen=True, kw_only=True):
     server_errors: int
     #: Calls that came after their window had closed, since the last row: in no window.
     late_calls: int
-    #: Whether the window was held against a baseline, and left it.
+    #: Whether the window was compared with a baseline, and left it.
     state: Literal["learning", "usual", "anomalous"]
     #: Calls whose duration is known, and its quantiles, µs.
     timed_calls: int

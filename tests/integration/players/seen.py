@@ -1,4 +1,4 @@
-"""What a page saw of its video, integrated as a view's states are; the truth that rows are held against."""
+"""What a page saw of its video, integrated as a view's states are; the truth that rows are compared with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ Keys = set[tuple[Any, ...]]
 
 
 class Api:
-    """What the API answers from sums at each step of the finalizer, held against the rows."""
+    """What the API answers from sums at each step of the finalizer, compared with the rows."""
 
     def __init__(self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = Path(warehouse.settings.warehouse_dir)

@@ -1,4 +1,4 @@
-"""Questions of any kind, and how an answer is held against a recount."""
+"""Questions of any kind, and how an answer is compared with a recount."""
 
 import math
 import random

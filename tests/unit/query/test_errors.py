@@ -26,7 +26,7 @@ from tests.unit.query.recounting import DAY_MS, T0_MS, a_view, counts_at
 
 SINCE_MS = T0_MS + 2 * DAY_MS
 RANGE = {"from": str(SINCE_MS), "to": str(SINCE_MS + 2 * DAY_MS)}
-#: With which of these errors are held against what was: no, since a moment of the range, or against another range.
+#: With which of these errors are compared with what was: no, since a moment of the range, or against another range.
 AGAINST = {
     "nothing": {},
     "since": {"since": str(SINCE_MS)},

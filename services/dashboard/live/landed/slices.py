@@ -172,7 +172,7 @@ def _joined(sums: Sums, of_slice: Sums, within: str) -> Sums:
 
 
 def _unnamed(found: LandedSlice, slice_name: str, slices: dict[str, list[dict[str, Any]]]) -> int:
-    """Of a pair no more than what its first value has without a name of the second dimension."""
+    """At most so many viewers of the slice are unnamed: of a pair, those of its first value under "(other)" of the second."""
     second = slice_name.partition("=")[0].partition(",")[2]
     if not second:
         return found.others_now

@@ -108,7 +108,10 @@ def close(endpoint: Endpoint, season_of: Callable[[int], Season | None], rules: 
 
 
 def absorb(endpoint: Endpoint, other: Endpoint) -> None:
-    """The other turned out to be the same endpoint: its open windows count here. What it has learned was of a part alone."""
+    """The other turned out to be the same endpoint: its open windows count here.
+
+    What the other has learned is dropped: it covers only some of the calls.
+    """
     for start_ms, window in other.windows.items():
         join(endpoint.windows.setdefault(start_ms, Window()), window)
     endpoint.next_ms = min(endpoint.next_ms, other.next_ms)

@@ -52,7 +52,7 @@ def _span(trace_id: str, span: SpanFields, process: str) -> Json:
 
 
 def _derived(span: SpanFields) -> Json:
-    """What OpenTelemetry has fields for and Jaeger tags."""
+    """Data that OpenTelemetry has as fields and Jaeger as tags."""
     tags: Json = {}
     if span.kind != "unspecified":
         tags["span.kind"] = span.kind

@@ -35,7 +35,7 @@ More = Callable[[Mapping[str, str]], Awaitable[Objects | None]]
 
 
 class Busy(RuntimeError):
-    """As many bodies as may be are being streamed."""
+    """The limit of concurrent streams is reached."""
 
 
 class ObjectAnswers:

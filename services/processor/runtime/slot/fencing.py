@@ -1,7 +1,7 @@
-"""Fencing: the reasons for which the group fences this process. Another process has joined under the slot's id, or none has.
+"""Fencing: the reasons for which the group fences this process. Another process has joined under the slot's id, or there is none.
 
-None has if the coordinator was lost while this process joined. Then the client joins again, the group keeps the member of the
-request that hung, and fences one of the two. That member has no process. The group drops it when its session is over.
+The second happens if the coordinator was lost while this process joined. Then the client joins again, the group keeps the member
+of the request that hung, and fences one of the two. That member has no process. The group drops it when its session is over.
 """
 
 import time

@@ -61,7 +61,7 @@ class Suspects(msgspec.Struct, frozen=True):
 
     about: About
     baseline: Span
-    #: What cohorts are held against: the baseline, or all other views of the range where the baseline says too little.
+    #: What cohorts are compared with: the baseline, or all other views of the range where the baseline says too little.
     against: Against
     metric: str
     title: str
@@ -131,7 +131,7 @@ def said_of(question: SuspectsQuestion, searched: Searched, rows: Rows) -> list[
 
 
 def composed(question: SuspectsQuestion, outcome: Outcome, read: Looked, about: About) -> Suspects:
-    """The answer. The question says what was held against what."""
+    """The answer. The question says what was compared with what."""
     assert question.against is not None
     measured = question.measured
     selecting = filters_of(outcome.searched)

@@ -19,7 +19,7 @@ from services.query.core.suspects.values import LARGEST, PARAMETERS, VALUES, Sid
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
 SUSPECTS_MAX: Final = 10
-#: What a cohort is held against: itself at another time, or all other views of the same time.
+#: What a cohort is compared with: itself at another time, or all other views of the same time.
 Against = Literal["usual", "rest"]
 #: What suspects are ranked by: how much a cohort explains, or how sure it is that the cohort changed.
 OrderBy = Literal["excess", "surprise"]
@@ -133,7 +133,7 @@ class SuspectsQuestion:
         return replace(self, measured=beyond(self.measured.of_value, threshold))
 
     def held_against(self, views: int, usual_views: int) -> Against:
-        """What cohorts are held against, by the views of the range and of its baseline."""
+        """What cohorts are compared with, by the views of the range and of its baseline."""
         is_known = usual_views >= min(USUAL_VIEWS_MIN, views / _TIMES_MORE)
         return self.against or ("usual" if is_known else "rest")
 

@@ -2,7 +2,7 @@
 
 Every figure that is read from the page is counted again from the players' account (`truth.json`), which does not depend on how
 beacons are folded. The demo must have compared, and no player may send anything meanwhile. What players of a few seconds cannot
-show, such as a month, is held against generated rows (`tests/integration/page`).
+show, such as a month, is compared with generated rows (`tests/integration/page`).
 """
 
 import shlex

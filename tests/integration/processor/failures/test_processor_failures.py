@@ -148,7 +148,7 @@ class Overtaken(CrashPoints):
 
 
 @pytest.mark.parametrize("point", ["begun", "offsets_sent"])
-def test_an_successors_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
+def test_a_successors_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
     settings, partition = Settings(kafka_bootstrap=scene.broker.bootstrap), 3
     former, successor = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
     former.init_transactions(30)

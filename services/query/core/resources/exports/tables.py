@@ -39,7 +39,7 @@ def _with_figures(key: list[str], rows: Sequence[_Row]) -> tuple[list[str], list
 
 
 def table_of_errors(found: ErrorList) -> tuple[list[str], list[list[Any]]]:
-    """A row for each code, in the list's order. Where codes are held against what was, whether each is new, and both shares."""
+    """A row for each code, in the list's order. Where codes are compared with what was, whether each is new, and both shares."""
     columns = ["code", "texts", "views", "share", "share_n", "viewers", "failed", "first_ms", "last_ms"]
     held = ["is_new", "before", "before_n", "after", "after_n"] if any(one.after for one in found.errors) else []
     rows = []
