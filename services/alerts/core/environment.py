@@ -69,7 +69,8 @@ def take_bucket(
     }
     for name, one in environment.series.items():
         # A slice that no partition names is one of zeros.
-        add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), closed.is_whole))
+        is_whole = closed.is_whole and (name == WHOLE or not closed.is_cut)
+        add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), is_whole))
     for name, one in environment.series.items() if end_ms % SHORT_MS == 0 else ():
         learn_short(name, one, end_ms, metrics)
     if end_ms % MINUTE_MS == 0:
