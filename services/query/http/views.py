@@ -33,7 +33,7 @@ from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import OfBeacons, Place, Wanted
-from services.query.rim.threads import CpuTime
+from services.rim.turns.thread_work import CpuTime
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
