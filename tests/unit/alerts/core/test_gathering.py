@@ -44,7 +44,9 @@ def test_a_bucket_is_what_all_partitions_counted_however_far_their_clocks_are_ap
     assert {one.counts[WHOLE][VIEWERS] for one in closed} == {PARTITIONS * 1_000}
     assert all(one.is_whole for one in closed)
     # What a slice lacks, its bucket says.
-    lacking = [one for one in closed if {counts[VIEWERS] for name, counts in one.counts.items() if name} != {PARTITIONS}]
+    lacking = [
+        one for one in closed if {counts[VIEWERS] for name, counts in one.counts.items() if name} != {PARTITIONS}
+    ]
     assert all(one.is_cut for one in lacking)
     if slices * (ahead_seconds * 1_000 // BUCKET_MS + 2) <= OPEN_SLICES_MAX:
         assert not any(one.is_cut for one in closed)
