@@ -19,8 +19,8 @@ from services.query.core.sql.statements import Statement
 from services.query.rim.columns import VALUES_MAX, Columns, Kept, TooManyValues, Values
 from services.query.rim.engine import Engine
 from services.query.rim.marks import in_some, masks
-from services.query.rim.threads import until_over
 from services.query.rim.warehouse import File
+from services.rim.turns.thread_work import until_over
 
 log = structlog.get_logger("services.query")
 

@@ -16,8 +16,8 @@ from services.query.core.sql.statements import UNKNOWN_RANK, Statement
 from services.query.memory import Asking, Loaded
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotRows
-from services.query.rim.threads import until_over
 from services.query.rim.warehouse import File, Snapshot
+from services.rim.turns.thread_work import until_over
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from services.query.reading import Read, Views
 from services.query.rim.marks import COHORTS_MAX
-from services.query.rim.threads import both, until_over
 from services.query.thresholds import with_threshold
+from services.rim.turns.thread_work import both, until_over
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, FEW_OF, GOOD_MAX, Sampling, sampling
 from shared.statistics.suspects.search import NEAR_MAX, Search

@@ -12,7 +12,7 @@ from services.query.core.suspects.measured import Origin, Threshold
 from services.query.core.suspects.question import SuspectsQuestion
 from services.query.core.suspects.values import Value
 from services.query.reading import Views
-from services.query.rim.threads import both
+from services.rim.turns.thread_work import both
 from shared.statistics.suspects.sampling import FEW_OF, one_of
 
 #: So many values say where a rank is within a fifth of a percent of the views: an exact one of ten million takes half a second.

@@ -7,7 +7,7 @@ a bound the row would be refused, and the customer's alerts would stop.
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from services.alerts.core.incidents import Incident
+from services.alerts.core.incidents import REMEMBERED_MAX, Incident, mark_of
 from shared.schemas.alerts.event import Evidence
 
 #: Of what incidents remember: one slice each, of the longest names, of as many incidents as a customer has rules.
@@ -21,7 +21,7 @@ _ENTRY_BYTES: Final = 200
 def shed(incidents: Collection[Incident]) -> None:
     """Forgets suspects, then slices that are the least far beyond their rule, until the rest has room; one of each incident stays.
 
-    Events have said the former already, and those that come are found again.
+    Events have said the former already, and those that come are found again. Of slices a mark stays: they are no news then.
     """
     if sum(map(_size, incidents)) <= REMEMBERED_BYTES_MAX:
         return
@@ -35,6 +35,8 @@ def shed(incidents: Collection[Incident]) -> None:
             if kept and used > room:
                 break
             kept[name] = evidence
+        marks = dict.fromkeys([*incident.forgotten, *(mark_of(name) for name in incident.worst if name not in kept)])
+        incident.forgotten = list(marks)[:REMEMBERED_MAX]
         incident.worst = kept
 
 

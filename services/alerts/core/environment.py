@@ -69,7 +69,8 @@ def take_bucket(
     }
     for name, one in environment.series.items():
         # A slice that no partition names is one of zeros.
-        add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), closed.is_whole))
+        is_whole = closed.is_whole and (name == WHOLE or not closed.is_cut)
+        add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), is_whole))
     for name, one in environment.series.items() if end_ms % SHORT_MS == 0 else ():
         learn_short(name, one, end_ms, metrics)
     if end_ms % MINUTE_MS == 0:
@@ -81,14 +82,9 @@ def apply_rules(
     environment: Environment, rules: Iterable[AlertRule], customer_id: str, closed: Closed
 ) -> list[AlertEvent]:
     """What the rules make of the bucket: the changes of incidents."""
-    end_ms, events = closed.start_ms + BUCKET_MS, list[AlertEvent]()
-    current = {rule.id: rule for rule in rules if rule.is_enabled}
-    for rule_id in [one for one in environment.incidents if one not in current]:
-        events.append(_close(environment, rule_id, customer_id, end_ms))
+    end_ms, current = closed.start_ms + BUCKET_MS, _in_force(rules)
+    events = close_without_rule(environment, current.values(), customer_id, end_ms)
     for rule in current.values():
-        known = environment.opened_under.get(rule.id)
-        if known is not None and _measures(known) != _measures(rule):
-            events.append(_close(environment, rule.id, customer_id, end_ms))
         event = _apply(environment, rule, customer_id, end_ms)
         if event is not None:
             events.append(event)
@@ -97,6 +93,24 @@ def apply_rules(
     )
     bounds.shed(environment.incidents.values())
     return events
+
+
+def close_without_rule(
+    environment: Environment, rules: Iterable[AlertRule], customer_id: str, at_ms: int
+) -> list[AlertEvent]:
+    """Closes the incidents whose rule is gone, is off or measures something else; returns these changes."""
+    current, under = _in_force(rules), environment.opened_under
+    ended = [
+        rule_id
+        for rule_id in environment.incidents
+        if rule_id not in current or _measures(under[rule_id]) != _measures(current[rule_id])
+    ]
+    return [_close(environment, rule_id, customer_id, at_ms) for rule_id in ended]
+
+
+def _in_force(rules: Iterable[AlertRule]) -> dict[str, AlertRule]:
+    """By id."""
+    return {rule.id: rule for rule in rules if rule.is_enabled}
 
 
 def _apply(environment: Environment, rule: AlertRule, customer_id: str, end_ms: int) -> AlertEvent | None:

@@ -16,9 +16,10 @@ Pairs = frozenset[frozenset[str]]
 
 #: A partition is expected for so long after its last report.
 EXPECTED_MS: Final = 4 * BUCKET_MS
-#: Buckets that wait at a time; beyond them the oldest closes.
-OPEN_MAX: Final = 60
-#: Slices of all buckets that wait: a name has up to 550 bytes and its counts 110, and all are one row.
+#: Buckets that wait at a time; beyond them the oldest closes. A broker may stamp 5 min ahead as installed, so that buckets of its
+#: partitions wait for the others for as long, and the grace.
+OPEN_MAX: Final = 72
+#: Slices of all buckets that wait, besides the wholes: a name has up to 550 bytes and its counts 110, and all are one row.
 OPEN_SLICES_MAX: Final = 1_000
 
 
@@ -29,6 +30,8 @@ class Open(msgspec.Struct, array_like=True):
     partitions: list[int]
     #: By slice.
     counts: dict[str, list[int]]
+    #: Whether slices were left out for want of room. Those that are there may lack what a partition counted.
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         self.counts = {name: padded(counts) for name, counts in self.counts.items()}
@@ -45,11 +48,12 @@ class Gathering(msgspec.Struct, array_like=True):
 
 
 class Closed(msgspec.Struct):
-    """A bucket that has closed."""
+    """A bucket that has closed. `is_whole` is of all that was counted, `is_cut` as in `Open`."""
 
     start_ms: int
     counts: dict[str, list[int]]
     is_whole: bool
+    is_cut: bool = False
 
 
 def add_gauge(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slices_max: int, pairs: Pairs) -> bool:
@@ -89,6 +93,7 @@ def take_counts(
             bucket.counts[name] = added(known, counts)
         elif len(bucket.counts) < slices_max:
             bucket.counts[name] = counts
+    _make_room(gathering)
     return True
 
 
@@ -111,14 +116,22 @@ def close_next(gathering: Gathering, clock_ms: int) -> Closed | None:
     expected = {one for one, last_ms in gathering.reported.items() if last_ms >= start_ms - EXPECTED_MS}
     # Of the first bucket, and after a gap, nobody knows who will report.
     is_whole = bool(expected) and expected <= set(bucket.partitions)
-    if not is_whole and clock_ms < bucket.due_ms and not _is_too_much(gathering):
+    if not is_whole and clock_ms < bucket.due_ms and len(gathering.open) <= OPEN_MAX:
         return None
     del gathering.open[start_ms]
     gathering.closed_ms = start_ms
     gathering.reported = {one: gathering.reported[one] for one in expected} | dict.fromkeys(bucket.partitions, start_ms)
-    return Closed(start_ms, bucket.counts, is_whole)
+    return Closed(start_ms, bucket.counts, is_whole, bucket.is_cut)
 
 
-def _is_too_much(gathering: Gathering) -> bool:
-    """Whether more waits than may: then the oldest bucket closes, also one that is not whole."""
-    return len(gathering.open) > OPEN_MAX or sum(len(one.counts) for one in gathering.open.values()) > OPEN_SLICES_MAX
+def _make_room(gathering: Gathering) -> None:
+    """Leaves out the slices of the newest buckets that have no room. Their wholes stay, and no bucket closes before its time."""
+    room = OPEN_SLICES_MAX
+    for start_ms in sorted(gathering.open):
+        bucket = gathering.open[start_ms]
+        slices = len(bucket.counts) - 1
+        if slices > room:
+            bucket.counts = {name: counts for name, counts in bucket.counts.items() if name == WHOLE}
+            bucket.is_cut = True
+        else:
+            room -= slices

@@ -1,6 +1,7 @@
 """Incidents: one at a time of a rule, for all slices that it finds. Opens, updates and closes each once. Pure."""
 
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -40,6 +41,8 @@ class Incident(msgspec.Struct, array_like=True):
     suspects: list[SuspectSlice]
     #: Whether slices have joined since the last event.
     has_news: bool = False
+    #: `mark_of` slices that it forgot for want of room: they do not join again. As many as it remembers, 3 bytes each.
+    forgotten: list[int] = []
 
 
 def follow(
@@ -121,10 +124,16 @@ def _add_evidence(incident: Incident, found: Mapping[str, Evidence], end_ms: int
         if known is None:
             if len(incident.worst) >= REMEMBERED_MAX:
                 continue
-            incident.has_news = True
+            if len(incident.forgotten) < REMEMBERED_MAX and mark_of(name) not in incident.forgotten:
+                incident.has_news = True
             incident.worst[name] = evidence
         elif evidence.rank < known.rank:
             incident.worst[name] = evidence
+
+
+def mark_of(name: str) -> int:
+    """Two bytes for the name of a slice: another one has the same by a chance of 1 in 65,536."""
+    return zlib.crc32(name.encode()) & 0xFFFF
 
 
 def _id(customer_id: str, rule_id: str, opened_ms: int) -> str:

@@ -24,9 +24,10 @@ from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting,
 from services.alerts.store.receivers import TooManyReceivers
 from services.alerts.store.rules import RuleChanged, TooManyRules
 from services.alerts.targets import ReceiverWrong
-from services.alerts.trying.running import TooManyTrials, TrialTooLong, Trying
+from services.alerts.trying.running import TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import Refused, problem_response
+from services.rim.turns.question_limits import TooManyQuestions
 from shared.http.peer import Network, client_address
 from shared.http.problems import Fault, Problem
 from shared.schemas.alerts.event import AlertEvent
@@ -88,7 +89,7 @@ class AlertRoutes:
         principal, actor = self._editor(request)
         body = await body_of(request, RuleBody)
         await self._alerting.check_rule(principal.scope, body, actor)
-        return json_answer(await self._trying.run(body))
+        return json_answer(await self._trying.run(body, principal.organisation_id))
 
     async def suggested(self, request: web.Request) -> web.Response:
         """Rules that an environment should have."""
@@ -254,7 +255,7 @@ class AlertRoutes:
                 return problem_response(wrong(error.member, str(error)).problem)
             except ReceiverWrong as error:
                 return problem_response(wrong("target", str(error)).problem)
-            except TooManyTrials:
+            except TooManyQuestions:
                 busy = Problem(429, "Too many trials at a time", "too-many-trials")
                 return problem_response(busy, retry_seconds=10)
             except tuple(_PROBLEMS) as error:

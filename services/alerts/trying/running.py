@@ -14,20 +14,20 @@ from services.alerts.core.rules import RuleBody, applied
 from services.alerts.core.trial import Asked, Tried, begin_ms, dimensions_read
 from services.alerts.store.minutes import read_minutes
 from services.rim.database.pool import Postgres
+from services.rim.turns.question_limits import InTurn
 from shared.schemas.live_minute import MINUTE_MS
 
 log = structlog.get_logger(__name__)
 
-TRIALS_MAX: Final = 2
+#: At a time, of all organisations and of one; others wait for their turn. The third is of one, with those that wait.
+TRIALS_AT_ONCE: Final = 2
+TRIALS_AT_ONCE_OF_ONE: Final = 1
+TRIALS_MAX: Final = 4
 SECONDS_MAX: Final = 60.0
 #: What one question to Postgres reads: a day of the largest customer's dimension has about 5 MB.
 _MINUTES_AT_ONCE: Final = 24 * 60
 #: What an answer has at most; 50 incidents of 20 slices have a tenth of it.
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
-
-
-class TooManyTrials(RuntimeError):
-    """As many trials run as may at a time."""
 
 
 class TrialTooLong(RuntimeError):
@@ -40,23 +40,19 @@ class Trying:
     def __init__(self, serving: Postgres, now_ms: Callable[[], int]) -> None:
         self._serving = serving
         self._now_ms = now_ms
-        self._running = 0
+        self._turns = InTurn(at_once=TRIALS_AT_ONCE_OF_ONE, most=TRIALS_MAX, of_all=TRIALS_AT_ONCE)
 
-    async def run(self, body: RuleBody) -> Tried:
-        """The incidents that a checked rule would have found in the last seven days.
+    async def run(self, body: RuleBody, organisation_id: str) -> Tried:
+        """The incidents that a checked rule would have found in the last seven days, once it is the organisation's turn.
 
-        Raises `TooManyTrials`, `TrialTooLong`, and as `Postgres.ask` does.
+        Raises `TooManyQuestions`, `TrialTooLong`, and as `Postgres.ask` does.
         """
-        if self._running >= TRIALS_MAX:
-            raise TooManyTrials
-        self._running += 1
-        try:
-            async with asyncio.timeout(SECONDS_MAX):
-                return await self._judge(body)
-        except TimeoutError:
-            raise TrialTooLong from None
-        finally:
-            self._running -= 1
+        async with self._turns.of(organisation_id):
+            try:
+                async with asyncio.timeout(SECONDS_MAX):
+                    return await self._judge(body)
+            except TimeoutError:
+                raise TrialTooLong from None
 
     async def _judge(self, body: RuleBody) -> Tried:
         until_ms = self._now_ms() // MINUTE_MS * MINUTE_MS

@@ -21,6 +21,7 @@ from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
+from services.rim.turns.thread_work import until_over
 from shared.http.problems import Problem
 
 #: Lookups under way of all who ask.
@@ -71,7 +72,7 @@ class OpenViewRoutes:
             await self._audit.note(actor, "looked_at_viewer", *open_views.viewers_of(search))
             async with self._questions.of(principal_of(request).organisation_id):
                 now_ms, found = await self._newest()
-                wanted = await asyncio.to_thread(open_views.candidates, search, found.beacons)
+                wanted = await until_over(open_views.candidates, search, found.beacons)
                 rows, looked_up = await self._rows(search, wanted.listed)
         except Wrong as refused:
             return problem_response(refused.problem())

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -16,6 +16,8 @@ from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
+
+T = TypeVar("T")
 
 #: What was read answers everybody who asks so soon after.
 _FRESH_MS: Final = 1_000
@@ -51,11 +53,12 @@ class ArrivalRoutes:
     def __init__(self, reader: Reader, now_ms: Callable[[], int]) -> None:
         self._reader = reader
         self._now_ms = now_ms
-        self._reading = asyncio.Lock()
+        #: The one that is under way, with all who wait for it.
+        self._reading: asyncio.Task[tuple[int, Newest]] | None = None
         self._read: tuple[int, Newest] | None = None
         self._questions = InTurn(at_once=1, most=QUESTIONS_MAX)
         self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
-        self._making: set[asyncio.Task[bytes]] = set()
+        self._making: set[asyncio.Task[Any]] = set()
         #: Of the read that is kept: the answers by customer, key, and whether an operator asks; those used last.
         self._made: OrderedDict[_Asked, bytes] = OrderedDict()
 
@@ -83,12 +86,20 @@ class ArrivalRoutes:
 
     async def newest(self) -> tuple[int, Newest]:
         """When the newest records were read, and they: shared by all who ask within a second. Raises `ArrivalsAway`."""
-        async with self._reading:
-            now_ms = self._now_ms()
-            if self._read is None or not self._is_fresh(now_ms):
-                self._read = (now_ms, await asyncio.to_thread(self._reader.newest, now_ms))
-                self._made.clear()
+        if self._read is not None and self._is_fresh(self._now_ms()):
             return self._read
+        if self._reading is None:
+            self._reading = self._outliving(self._read_now())
+        return await asyncio.shield(self._reading)
+
+    async def _read_now(self) -> tuple[int, Newest]:
+        try:
+            now_ms = self._now_ms()
+            self._read = (now_ms, await asyncio.to_thread(self._reader.newest, now_ms))
+            self._made.clear()
+            return self._read
+        finally:
+            self._reading = None
 
     def _is_fresh(self, now_ms: int) -> bool:
         return self._read is not None and now_ms - self._read[0] <= _FRESH_MS
@@ -107,13 +118,16 @@ class ArrivalRoutes:
             async with self._questions.of(organisation_id):
                 return await self._picture(one)
 
-        # A thread cannot be stopped: the turn of one who goes away lasts until its picture is made.
-        making = asyncio.create_task(make())
+        return await asyncio.shield(self._outliving(make()))
+
+    def _outliving(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """What goes on without those who asked: a thread cannot be stopped, so its turn lasts until it is done."""
+        making = asyncio.create_task(work)
         self._making.add(making)
         making.add_done_callback(self._forget)
-        return await asyncio.shield(making)
+        return making
 
-    def _forget(self, making: asyncio.Task[bytes]) -> None:
+    def _forget(self, making: asyncio.Task[Any]) -> None:
         self._making.discard(making)
         if not making.cancelled():
             # Nobody may be there any more to look at it.

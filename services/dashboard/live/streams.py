@@ -2,13 +2,14 @@
 
 import asyncio
 import zlib
+from collections import Counter
 from typing import Any, Final
 
 from aiohttp import web
 
 from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.core.roles import Permission
-from services.accounts.http.guard import Guard
+from services.accounts.http.guard import Guard, principal_of
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import ALL
 from services.dashboard.live.picture import AskedLive
@@ -32,24 +33,25 @@ class LiveStreams:
         self._board = board
         self._guard = guard
         self._streams_max = streams_max
-        #: The tasks that send them, the longest open first.
-        self._streams: dict[asyncio.Task[Any], None] = {}
+        #: The tasks that send them, the longest open first, and whose each is.
+        self._streams: dict[asyncio.Task[Any], str] = {}
         self._streams_gauge = metrics.gauge(DASHBOARD_STREAMS)
 
     async def send(self, request: web.Request, asked: AskedLive) -> web.StreamResponse:
         """Sends the picture whenever it changes, until either side goes away.
 
-        If the number of open streams is at its limit, the one that has been open longest ends. Its page listens again after a
-        moment, so no number of open streams keeps a page out.
+        If the number of open streams is at its limit, one ends: of the caller with the most, this one counted, the one that has
+        been open longest. Its page listens again after a moment. So no number of open streams keeps a page out, and nobody's many
+        end those of others.
         """
-        task = asyncio.current_task()
+        task, caller = asyncio.current_task(), principal_of(request).caller
         assert task is not None
         if len(self._streams) >= self._streams_max:
-            oldest = next(iter(self._streams))
+            oldest = self._oldest_of_most(caller)
             self._forget_stream(oldest)
             oldest.cancel()
         events = _Events(request)
-        self._streams[task] = None
+        self._streams[task] = caller
         self._streams_gauge.set(len(self._streams))
         try:
             await events.response.prepare(request)
@@ -61,6 +63,10 @@ class LiveStreams:
         finally:
             self._forget_stream(task)
         return events.response
+
+    def _oldest_of_most(self, caller: str) -> asyncio.Task[Any]:
+        counts = Counter([*self._streams.values(), caller])
+        return max(self._streams, key=lambda task: counts[self._streams[task]])
 
     async def _send_pictures(self, request: web.Request, asked: AskedLive, events: "_Events") -> None:
         await events.write(f"retry: {RECONNECT_MS}\n\n".encode())

@@ -33,13 +33,13 @@ from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import OfBeacons, Place, Wanted
-from services.query.rim.threads import CpuTime
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.cells import plain
 from services.rim.http.openapi import Operation
 from services.rim.http.problems import problem_response
 from services.rim.turns.question_limits import OneAtATime
+from services.rim.turns.thread_work import CpuTime
 from shared.http.problems import Problem
 
 log = structlog.get_logger(__name__)

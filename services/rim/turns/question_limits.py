@@ -35,11 +35,14 @@ class QuestionLimit:
 
 
 class InTurn:
-    """So many questions of each party at a time; others of it wait for their turn, and beyond `most` in all one is refused."""
+    """So many questions of each party at a time; others of it wait for their turn, and beyond `most` in all one is refused.
 
-    def __init__(self, *, at_once: int, most: int) -> None:
+    `of_all` is how many there are at a time of all parties, which take turns.
+    """
+
+    def __init__(self, *, at_once: int, most: int, of_all: int = sys.maxsize) -> None:
         self._limit = QuestionLimit(most)
-        self._turns = FairTurns(sys.maxsize, of_one=at_once)
+        self._turns = FairTurns(of_all, of_one=at_once)
 
     @asynccontextmanager
     async def of(self, party: str) -> AsyncIterator[None]:

@@ -98,7 +98,7 @@ class LiveLanding:
                 self.stepped_at = time.monotonic()
                 follower.read()
                 follower.land(self._now_ms())
-                self._expire()
+                self._expire(has_caught_up=follower.has_caught_up)
             return
         except NotOurs:
             pass
@@ -130,12 +130,13 @@ class LiveLanding:
         log.info("live_landing", partitions=len(positions))
         return {Place(names[topic_id], partition): position for (topic_id, partition), position in positions.items()}
 
-    def _expire(self) -> None:
+    def _expire(self, *, has_caught_up: bool) -> None:
         if time.monotonic() < self._next_expiry:
             return
         now_minute = self._now_ms() // MINUTE_MS
         deleted = self._database.expire(
-            steps_before=now_minute - 60 * self._settings.live_steps_hours,
+            # A minute is made of its steps: while more of it may be read, they stay, however old it is.
+            steps_before=now_minute - 60 * self._settings.live_steps_hours if has_caught_up else 0,
             pairs_before=now_minute - _DAY_MINUTES * min(self._settings.live_pair_days, self._settings.live_days),
             minutes_before=now_minute - _DAY_MINUTES * self._settings.live_days,
         )
@@ -156,8 +157,15 @@ class _Following:
         self._queues = Queues()
         self._counting = Counting()
         self._landed_ms = max((position.until_ms for position in positions.values()), default=0)
+        #: Those that were not read to their end since the beginning.
+        self._behind = set(positions)
         # A position that the topic no longer has is answered with its first record, by `auto.offset.reset`.
         consumer.assign([self._start_of(place, position) for place, position in positions.items()])
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether each partition was read to its end once."""
+        return not self._behind
 
     def _start_of(self, place: Place, position: Position) -> TopicPartition:
         """A minute before the position, where there is one: its records say which gauges are carried."""
@@ -173,6 +181,9 @@ class _Following:
         for message in self._consumer.consume(RECORDS_AT_ONCE, POLL_SECONDS):
             error = message.error()
             if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    self._behind.discard(Place(str(message.topic()), message.partition() or 0))
+                    continue
                 if not passes(error):
                     raise KafkaException(error)
                 log.warning("live_kafka", error=error.str())
@@ -213,6 +224,7 @@ def _consumer_config() -> dict[str, Any]:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "isolation.level": "read_committed",
+        "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "queued.max.messages.kbytes": 16_384,
         "error_cb": log_client_error("serving-live"),

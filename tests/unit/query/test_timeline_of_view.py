@@ -8,7 +8,7 @@ import pytest
 
 from services.query.core.resources.view import timeline_of_view
 from services.query.core.resources.view.timeline_of_view import EVENTS_MAX, TEXT_CHARS_MAX, TimelineOfView
-from services.query.rim.threads import CpuTime
+from services.rim.turns.thread_work import CpuTime
 from shared import codec
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View

@@ -1,10 +1,11 @@
 """alerts: topics, stores and the fold that gathers each customer's gauges, learns what is usual, and emits incidents' changes."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from services.alerts.core.environment import Environment, apply_rules, take_bucket
+from services.alerts.core.environment import Environment, apply_rules, close_without_rule, take_bucket
 from services.alerts.core.gathering import Closed, Gathering, add_gauge, close_next, due_ms, is_empty, take_counts
 from services.alerts.core.incidents import QUIET_MS
 from services.alerts.core.learning import SLICES_MAX, Season
@@ -15,7 +16,8 @@ from services.processor.engine.application.application import Application, Conte
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable
-from shared.schemas.alerts.rule import AlertRules
+from shared.schemas.alerts.event import AlertEvent
+from shared.schemas.alerts.rule import AlertRule, AlertRules
 from shared.schemas.live import BUCKET_MS
 
 
@@ -111,6 +113,9 @@ class Alerts:
         # Two that publish may do so in any order.
         if known is None or rules.version > known.version:
             self._rules.put(key, rules)
+            # At once: of a customer that is silent no bucket comes that would be judged.
+            self._close_without_rule(key)
+            self._close_without_rule(key + _RECEIVED)
 
     def _take_gauge(self, key: bytes, value: bytes) -> None:
         live = codec.LIVE.decode(value)
@@ -153,20 +158,38 @@ class Alerts:
 
     def _judge(self, key: bytes, closed: Closed) -> None:
         """One bucket of what the key names: of a customer's views, or of what collectors received of it."""
-        customer, is_received = _customer_of(key), key.endswith(_RECEIVED)
         environment = self._environments.get(key) or Environment()
         open_before = len(environment.incidents)
-        metrics = LEARNED_RECEIVED if is_received else LEARNED
+        metrics = LEARNED_RECEIVED if key.endswith(_RECEIVED) else LEARNED
         changed = take_bucket(environment, closed, lambda hour: self._seasons.get(_season_key(key, hour)), metrics)
         for hour, season in changed.items():
             self._seasons.put(_season_key(key, hour), season, self._context.clock_ms + _FORGOTTEN_MS)
-        known = self._rules.get(customer)
-        rules = [one for one in known.rules if METRICS[one.metric].is_received == is_received] if known else []
-        for event in apply_rules(environment, rules, customer.decode(), closed):
-            event_key = f"{event.customer_id}:{event.incident_id}".encode()
-            self._context.emit(topics.ALERT_EVENTS, event_key, codec.ALERT_EVENT.encode(event))
+        self._emit(apply_rules(environment, self._rules_of(key), _customer_of(key).decode(), closed))
         self._context.tally(_OPEN_INCIDENTS, len(environment.incidents) - open_before)
         self._environments.put(key, environment)
+
+    def _close_without_rule(self, key: bytes) -> None:
+        """Closes the incidents of what the key names that no rule has any more."""
+        environment = self._environments.get(key)
+        if environment is None or not environment.incidents:
+            return
+        customer_id = _customer_of(key).decode()
+        events = close_without_rule(environment, self._rules_of(key), customer_id, self._context.clock_ms)
+        if events:
+            self._emit(events)
+            self._context.tally(_OPEN_INCIDENTS, -len(events))
+            self._environments.put(key, environment)
+
+    def _rules_of(self, key: bytes) -> list[AlertRule]:
+        """The rules that judge what the key names."""
+        known = self._rules.get(_customer_of(key))
+        rules = known.rules if known else []
+        return [one for one in rules if METRICS[one.metric].is_received == key.endswith(_RECEIVED)]
+
+    def _emit(self, events: Iterable[AlertEvent]) -> None:
+        for event in events:
+            event_key = f"{event.customer_id}:{event.incident_id}".encode()
+            self._context.emit(topics.ALERT_EVENTS, event_key, codec.ALERT_EVENT.encode(event))
 
 
 def _season_key(key: bytes, hour: int) -> bytes:

@@ -1,6 +1,7 @@
 """Questions for open views: their pages; and each organisation's one after another, so that nobody's many keep others waiting."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,10 +14,12 @@ from aiohttp.test_utils import TestClient, TestServer
 from services.accounts.core.credentials import Credential
 from services.accounts.http.access import Routing
 from services.accounts.http.guard import Guard
+from services.dashboard.arrivals import open_views
 from services.dashboard.arrivals.open_routes import QUESTIONS_MAX, OpenViewRoutes
 from services.dashboard.arrivals.open_views import LOOKED_UP_MAX
 from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.reading import Newest
+from services.dashboard.arrivals.routes import ArrivalRoutes
 from tests.unit.dashboard.door import GLOBEX_VIEWER, OWNER, NotedLooks, cookies, door
 
 
@@ -55,7 +58,7 @@ async def served(
     )
     app.middlewares.append(guard.answer)
     OpenViewRoutes(newest, view, NotedLooks(), lambda _: None).add_to(routing)
-    async with TestClient(TestServer(app)) as client:
+    async with TestClient(TestServer(app, handler_cancellation=True)) as client:
         yield client
 
 
@@ -152,3 +155,70 @@ async def test_an_organisation_with_many_questions_has_one_under_way_and_others_
     # Nothing is remembered of those who are done.
     assert await status(client, GLOBEX_VIEWER, "globex") == 200
     assert slots.under_way_max == 1
+
+
+class Kafka:
+    """Reads that wait until the test lets them."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.let = threading.Event()
+
+    def newest(self, _: int) -> Newest:
+        """See `Reader`."""
+        self.reads += 1
+        assert self.let.wait(30)
+        return Newest([], [], is_cut=False)
+
+
+async def abandon(client: TestClient[Any, Any], is_under_way: asyncio.Event) -> None:
+    """A question whose asker goes away once it is under way."""
+    is_under_way.clear()
+    asking = asyncio.create_task(status(client, GLOBEX_VIEWER, "globex"))
+    await asyncio.wait_for(is_under_way.wait(), 30)
+    asking.cancel()
+    await asyncio.wait({asking})
+
+
+async def test_many_who_go_away_wait_for_one_read_and_take_one_thread() -> None:
+    kafka, is_asked = Kafka(), asyncio.Event()
+    arrivals = ArrivalRoutes(kafka, lambda: 1_000_000)
+
+    async def newest() -> tuple[int, Newest]:
+        is_asked.set()
+        return await arrivals.newest()
+
+    async with served(newest, Slots().view) as client:
+        for _ in range(5):
+            await abandon(client, is_asked)
+        asking = asyncio.create_task(status(client, GLOBEX_VIEWER, "globex"))
+        kafka.let.set()
+        assert await asyncio.wait_for(asking, 30) == 200
+    assert kafka.reads == 1
+
+
+async def test_the_question_of_one_who_goes_away_keeps_its_turn_until_its_thread_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, is_at_work, let = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    at_work, found = list[str](), open_views.candidates
+
+    def candidates(search: open_views.Search, beacons: list[Read]) -> open_views.Candidates:
+        customer = search.asked.customer
+        at_work.append(customer)
+        loop.call_soon_threadsafe(is_at_work.set)
+        assert customer != "globex" or let.wait(30)
+        return found(search, beacons)
+
+    monkeypatch.setattr(open_views, "candidates", candidates)
+
+    async def nobody(*_: str) -> bytes | None:
+        return None
+
+    async with served(newest, nobody) as client:
+        await abandon(client, is_at_work)
+        asking = asyncio.create_task(status(client, GLOBEX_VIEWER, "globex"))
+        assert await asyncio.wait_for(status(client, OWNER, "acme"), 30) == 200
+        assert at_work == ["globex", "acme"]
+        let.set()
+        assert await asyncio.wait_for(asking, 30) == 200

@@ -11,6 +11,7 @@ from services.dashboard.live.landed.past import Row
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
 from tests.unit.dashboard.desk import NOW_MS, SECONDS_MAX, STREAMS_MAX, Desk, next_picture
+from tests.unit.dashboard.door import GLOBEX_VIEWER, cookies
 from tests.unit.dashboard.records import live, slice_of
 
 
@@ -96,6 +97,24 @@ async def test_open_streams_lock_no_page_out(desk: Desk) -> None:
     assert streams[0].content.at_eof() or streams[0].content.exception() is not None
     assert REGISTRY.get_sample_value("playhead_dashboard_streams") == STREAMS_MAX
     for stream in (*streams[1:], page):
+        stream.close()
+
+
+async def test_many_streams_of_one_end_none_of_another(desk: Desk) -> None:
+    page = await desk.client.get("/v1/live/stream", cookies=cookies(GLOBEX_VIEWER))
+    await next_picture(page)
+    many = []
+    for _ in range(2 * STREAMS_MAX):
+        many.append(await desk.client.get("/v1/live/stream"))
+        await next_picture(many[-1])
+    for ended in many[:-1]:
+        with contextlib.suppress(aiohttp.ClientError):
+            async with asyncio.timeout(SECONDS_MAX):
+                await ended.content.read()
+    # The first one, which has been open longest, goes on.
+    desk.board.take_records([live(100, viewers_now=3)])
+    await next_picture(page)
+    for stream in (page, many[-1]):
         stream.close()
 
 

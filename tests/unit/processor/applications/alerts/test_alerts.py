@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from services.processor.applications.alerts.app import application
@@ -19,6 +20,10 @@ ALERTS = application(AlertsSettings())
 HIGH = AlertRule(id="high", version=1, name="High", metric="rebuffering", condition="threshold", threshold=0.05)
 BY_CDN = AlertRule(
     id="cdn", version=1, name="A CDN", metric="rebuffering", condition="threshold", threshold=0.05, by="cdn"
+)
+#: These gauges have no beacons.
+SILENT = AlertRule(
+    id="silent", version=1, name="Silent", metric="beacons", condition="threshold", direction="below", threshold=10
 )
 Drive = Callable[[Application], Driver]
 
@@ -151,6 +156,29 @@ def test_a_changed_rule_is_in_force_from_then_on_and_an_old_version_is_passed_ov
     scene.buckets(1, 40)
     assert scene.changes == [("high", "opened", 1), ("high", "closed", 2)]
     assert scene.events[-1].end_reason == "rule_changed"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        (),
+        (msgspec.structs.replace(SILENT, is_enabled=False),),
+        (msgspec.structs.replace(SILENT, metric="views_started"),),
+    ],
+    ids=["deleted", "off", "measures something else"],
+)
+def test_the_incident_of_a_silent_customer_closes_with_its_rule(scene: Scene, left: tuple[AlertRule, ...]) -> None:
+    scene.rules(SILENT)
+    scene.buckets(3, 4)
+    assert scene.changes == [("silent", "opened", 1)]
+    # No partition reports the customer any more: no bucket comes that could be judged.
+    scene.driver.advance_to(scene.at_ms + 3_600_000)
+    scene.rules(msgspec.structs.replace(SILENT, version=2, name="Renamed"), version=2)
+    assert scene.changes == [("silent", "opened", 1)]
+    scene.rules(*left, version=3)
+    assert scene.changes == [("silent", "opened", 1), ("silent", "closed", 2)]
+    assert (scene.events[-1].at_ms, scene.events[-1].end_reason) == (scene.driver.clock_ms, "rule_changed")
+    assert scene.driver.tallies["open_incidents"] == 0
 
 
 def test_a_bucket_waits_for_a_partition_that_reported_before_but_not_for_ever(scene: Scene) -> None:

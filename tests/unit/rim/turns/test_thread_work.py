@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from services.query.rim import threads
-from services.query.rim.threads import CpuTime, both, until_over
+from services.rim.turns import thread_work
+from services.rim.turns.thread_work import CpuTime, both, until_over
 
 
 async def test_a_caller_that_is_cancelled_leaves_when_its_search_is_over() -> None:
@@ -117,7 +117,7 @@ def test_work_pauses_for_the_loop_again_and_again(monkeypatch: pytest.MonkeyPatc
     # Each look at the clock is a thousandth of a second after the last one: so many that floats have them exactly.
     looks = itertools.count()
     clock = SimpleNamespace(thread_time=lambda: next(looks) / 1024, sleep=pauses.append)
-    monkeypatch.setattr(threads, "time", clock)
+    monkeypatch.setattr(thread_work, "time", clock)
     left = CpuTime(0.1)
     while left.is_left():
         pass
