@@ -6,7 +6,7 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { addressOf, lasting } from "./core/place/place.js";
 import { SCREENS, screenOf } from "./core/place/screens.js";
-import { Skeleton } from "./parts/data/asking.js";
+import { presentNow_ms, Skeleton } from "./parts/data/asking.js";
 import { html } from "./parts/html.js";
 import { Link, place } from "./parts/place.js";
 import { Saved } from "./parts/saved.js";
@@ -64,7 +64,7 @@ const COPIES = { now: "Copies a link to Now, which always shows the present", ot
 function CopyLink() {
   const isCopied = useSignal(false);
   const copy = async () => {
-    const link = location.origin + addressOf(lasting(place.value, Date.now()));
+    const link = location.origin + addressOf(lasting(place.value, presentNow_ms()));
     try {
       await navigator.clipboard.writeText(link);
     } catch {

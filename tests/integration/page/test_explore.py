@@ -2,16 +2,18 @@
 
 import json
 import re
+import time
 import urllib.request
 from collections import Counter
+from contextlib import closing
 from typing import Final
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
-from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
+from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, in_time, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import BROWSERS, CDNS, MINUTE_MS, PLANS, VERSIONS
 from tests.integration.parts.browsing import SOON_MS, inaccessible
@@ -364,3 +366,17 @@ def test_a_custom_dimension_without_a_title_is_the_breakdown(seen: Seen, looked:
         return [view for view in within(looked, bounds, customer_id="acme") if view.custom["plan"] == plan]
 
     expect_rows(rows, of, "playback_failure_fraction", least=len(PLANS))
+
+
+def test_a_range_up_to_now_ends_by_the_servers_clock(context: BrowserContext, looked: Looked) -> None:
+    # Playwright's clock would be set for all pages of the context, which other tests use after this one.
+    with closing(context.new_page()) as page:
+        page.add_init_script(f"const now = Date.now; Date.now = () => now() - {2 * HOUR_MS};")
+        seen = Seen(page, looked.url)
+        seen.open("explore?customer=acme&range=1h")
+
+        def ends_now() -> None:
+            for path in ("/v1/overall", "/v1/timeseries"):
+                assert seen.range(path)[1] > time.time() * 1_000 - HOUR_MS / 2
+
+        in_time(ends_now)

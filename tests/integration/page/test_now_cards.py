@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.integration.page.looking import Seen, settled
 from tests.integration.page.page_parts import Looked, watch_now
@@ -104,6 +104,30 @@ def test_live_figures_are_good_or_bad_by_their_thresholds(seen: Seen, looked: Lo
     for place, level in enumerate(("", "", "is-warm", "", "is-warm", "is-warm")):
         expect(acme.nth(place)).to_have_class(level, timeout=SOON_MS)
         expect(globex.nth(place)).to_have_class("")
+
+
+def test_thresholds_of_one_customer_colour_no_figure_of_another(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    page = seen.page
+    bad = {"metric": "live_bitrate_bps", "worse": "lower", "good": 5e6, "bad": 4e6, "n": 20, "of": "customer"}
+    held: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if "customer=acme" in route.request.url:
+            route.fulfill(json={"thresholds": [bad]})
+        else:
+            held.append(route)
+
+    page.route("**/v1/thresholds*", answer)
+    seen.open("?customer=acme")
+    settled(page)
+    value = page.locator("#tile-bitrate .value")
+    expect(value).to_have_class("value is-bad", timeout=SOON_MS)
+    page.locator("#customer").select_option("*", timeout=SOON_MS)
+    expect(page.locator("#customers-table")).to_be_visible(timeout=SOON_MS)
+    expect(value).to_have_class("value ")
+    for route in held:
+        route.fulfill(json={"thresholds": []})
 
 
 def test_each_head_of_a_live_figure_and_of_suspects_says_what_it_means(seen: Seen, looked: Looked) -> None:

@@ -154,6 +154,28 @@ def test_what_is_wrong_is_said_in_full(seen: Seen) -> None:
     )
 
 
+def test_requests_of_one_row_are_not_shown_under_another_row_of_the_same_id(seen: Seen) -> None:
+    page = seen.page
+    # A view that goes on for more than a day has several rows, by day: here each is the same row.
+    page.route(
+        re.compile(r"/v1/views/captured-hls(/requests)?\?"),
+        lambda route: route.fulfill(response=route.fetch(url=re.sub(r"&day=\d+", "", route.request.url))),
+    )
+    seen.open("view?customer=acme&view=captured-hls&day=1")
+    expect(page.locator("#read-requests")).to_be_visible(timeout=SOON_MS)
+    with page.expect_response(lambda one: "captured-hls?" in one.url and "day=2" in one.url):
+        page.evaluate(
+            "(to) => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')); }",
+            page.url.replace("day=1", "day=2"),
+        )
+    page.locator("#read-requests").click(timeout=SOON_MS)
+    expect(page.locator("#request-table")).to_be_visible(timeout=SOON_MS)
+    page.go_back()
+    expect(page).to_have_url(re.compile("day=1"))
+    expect(page.locator("#read-requests")).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#request-table")).to_have_count(0)
+
+
 def test_how_old_a_view_is_follows_from_the_servers_clock(context: BrowserContext, looked: Looked) -> None:
     # Playwright's clock would be set for all pages of the context, which other tests use after this one.
     with closing(context.new_page()) as page:

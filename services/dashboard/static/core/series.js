@@ -121,3 +121,15 @@ export function movedTo(key, at, count) {
   if (!by || !count) return null;
   return Math.min(count - 1, Math.max(0, (at ?? (by > 0 ? -1 : count)) + by));
 }
+
+/**
+ * The places of values between two gaps, which no line shows, in what the chart has now: it outlives an answer. Null where every point is shown.
+ * @param {{data: any}} plot
+ * @param {number} of - Which series.
+ * @param {boolean} [isShown]
+ */
+export function lonePoints(plot, of, isShown) {
+  if (isShown) return null;
+  const values = /** @type {(number | null)[]} */ (plot.data[of]);
+  return values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
+}

@@ -7,7 +7,7 @@ import { baseOf, usualBaseText } from "../core/alerting/course.js";
 import { countedAt, viewsAt } from "../core/alerting/views.js";
 import { ageText, durationText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { Answered, now_ms, useFetched } from "../parts/data/asking.js";
+import { Answered, newestNow_ms, useFetched } from "../parts/data/asking.js";
 import { Pages } from "../parts/data/pages.js";
 import { RuleMeaning } from "../parts/glossary.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -90,6 +90,6 @@ function Row({ one }) {
     <td>${worst && html`${figureText(event.metric, worst.usual)} <span class="note">${worst.probability === null ? "limit" : `usual ${usualBaseText(event.metric, worst)}`}</span>`}</td>
     <td>${worst && sliceText(worst.slice, allOf(event.metric), titleOf)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}</td>
     <td>${event.affected_max ? html`${hitsText(event.metric, event.affected_max)}${!one.closed_ms && html` <span class="note">${UP_TO_OPENING}</span>`}` : ""}</td>
-    <td>${since} (${ageText(now_ms.value - one.opened_ms)} ago)</td>
+    <td>${since} (${ageText(newestNow_ms() - one.opened_ms)} ago)</td>
   </tr>`;
 }

@@ -7,7 +7,7 @@ import { narrowed } from "../core/place/filters.js";
 import { changeText, countText, NONE, shareText, shortened } from "../core/words/format.js";
 import { labelText } from "../core/words/labels.js";
 import { comparedFrom, comparedText, localText, momentsAgo, momentText, msOf, rangeText } from "../core/place/ranges.js";
-import { Answered, useQuestion } from "../parts/data/asking.js";
+import { Answered, presentNow_ms, useQuestion } from "../parts/data/asking.js";
 import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
@@ -29,7 +29,7 @@ export default function Errors() {
   const { more, tz } = place.value;
   const since = more.since ?? "";
   const compare = since ? "" : (more.compare ?? "");
-  const isHeld = Boolean(since || comparedFrom(compare, place.value, Date.now()));
+  const isHeld = Boolean(since || comparedFrom(compare, place.value, presentNow_ms()));
   const by = SORTS.includes(more.sort ?? "") && (more.sort !== "change" || isHeld) ? more.sort : "views";
   const order = more.order === "ascending" ? "ascending" : "descending";
   const params = { since, compare, order_by: by, order, limit: 100 };
@@ -41,7 +41,7 @@ export default function Errors() {
       <label class="pick">New since
         <${Field} type="datetime-local" id="since" min="1970-01-01T00:00" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => e.target.validity.valid && go({ more: { since: e.target.value } })} />
       </label>
-      ${since ? "" : momentsAgo(place.value, Date.now()).map(([title, moment]) => html`<button type="button" key=${title} onClick=${() => go({ more: { since: moment } })}>${title}</button>`)}
+      ${since ? "" : momentsAgo(place.value, presentNow_ms()).map(([title, moment]) => html`<button type="button" key=${title} onClick=${() => go({ more: { since: moment } })}>${title}</button>`)}
       <span class="note">such as the moment of a release; it lies within the range</span>
       ${since ? html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>` : html`<${Compare} value=${compare} />`}
       <${Export} of="errors" params=${{ since, compare, order_by: by, order }} what="the codes of the table, and those of further pages" />

@@ -10,7 +10,7 @@ import { hiddenNote, isShown, viewsMin } from "../core/figures/figures.js";
 import { tableOf } from "../core/groups.js";
 import { BUCKETS, bucketsFor, momentText, rangeText, resolved } from "../core/place/ranges.js";
 import { linesOf, partialOf, topOf, unfinishedFrom } from "../core/series.js";
-import { Answered, useQuestion } from "../parts/data/asking.js";
+import { Answered, presentNow_ms, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { WhoIsBehind } from "../parts/notable/who_is_behind.js";
@@ -38,7 +38,7 @@ export default function Explore() {
   const [by = "", second = ""] = (more.by ?? "").split(",");
   const as = more.as || DEFAULT.as;
   const compare = more.compare ?? "";
-  const allowed = bucketsFor(resolved(place.value, Date.now()));
+  const allowed = bucketsFor(resolved(place.value, presentNow_ms()));
   const bucket = allowed.includes(more.bucket) ? more.bucket : "";
   const byWhat = by && ` by ${nameOf(by)}${second && ` and ${nameOf(second)}`}`;
   const overall = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);

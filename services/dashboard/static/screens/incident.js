@@ -9,7 +9,7 @@ import { countedAt, viewsAt } from "../core/alerting/views.js";
 import { filtersOf, OTHER } from "../core/place/filters.js";
 import { countText, durationText, NONE, shareText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { addressFor, Answered, newestNow_ms, now_ms, useFetched } from "../parts/data/asking.js";
+import { addressFor, Answered, newestNow_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Act, Form } from "../parts/forms.js";
 import { Base, Behind } from "../parts/notable/behind_incident.js";
@@ -45,8 +45,8 @@ function Drawn({ story, done }) {
   const { event } = incident;
   const { tz } = place.value;
   const path = `/v1/alerts/incidents/${incident.id}`;
-  const lasted = durationText((incident.closed_ms ?? now_ms.value) - incident.opened_ms);
-  const isMuted = incident.muted_until_ms > now_ms.value;
+  const lasted = durationText((incident.closed_ms ?? newestNow_ms()) - incident.opened_ms);
+  const isMuted = incident.muted_until_ms > newestNow_ms();
   return html`<section aria-labelledby="incident-title">
     <p><${Link} to=${{ screen: "alerts", more: {} }}>All incidents<//></p>
     <div class="section-head"><h2 id="incident-title">${event.rule_name} · ${incident.customer}</h2>
@@ -102,7 +102,7 @@ const historyAddress = (parameters) => `/v1/live/history?${new URLSearchParams(p
 /** Views that finished in the slice while it lasted, and those of them that were hit. @param {{incident: any}} props */
 function Views({ incident }) {
   const { event } = incident;
-  const to_ms = incident.closed_ms ?? now_ms.value - (now_ms.value % 60_000);
+  const to_ms = incident.closed_ms ?? newestNow_ms() - (newestNow_ms() % 60_000);
   const where = { ...place.value, customer: incident.customer, range: "", from: String(incident.opened_ms - 60_000), to: String(Math.max(to_ms, incident.opened_ms) + 60_000), filters: filtersOf(event.slices[0]?.slice ?? {}) };
   const found = useFetched(`incident views ${incident.id} ${where.filters}`, () => addressFor("/v1/overall", where, { metrics: "views,playback_failures" }), 0, to_ms);
   const figures = found.data?.metrics;
@@ -117,7 +117,7 @@ function Views({ incident }) {
 function Course({ incident }) {
   const { event } = incident;
   const slice = event.slices[0]?.slice ?? {};
-  const minute_ms = now_ms.value - (now_ms.value % 60_000);
+  const minute_ms = newestNow_ms() - (newestNow_ms() % 60_000);
   const { parameters, value } = historyOf(incident, slice, minute_ms, Object.keys(dimensions.value));
   const found = useFetched(`incident course ${incident.id} ${parameters.dimension} ${value}`, () => historyAddress(parameters), 0, parameters.until_ms);
   const { title, unit } = metricOf(event.metric);
@@ -173,7 +173,7 @@ function Suspects({ incident }) {
 
 /** @param {{incident: any, slice: Record<string, string>}} props */
 function Around({ incident, slice }) {
-  const { from_ms, to_ms } = aroundOf(incident, now_ms.value);
+  const { from_ms, to_ms } = aroundOf(incident, newestNow_ms());
   // What was rejected is no view.
   const where = sliceText(slice, allOf(incident.event.metric), titleOf);
   if (metricOf(incident.event.metric).dimensions) return html`<${Link} aria-label=${`See what is rejected: ${where}`} to=${{ screen: "integration", customer: incident.customer, range: "", filters: [], more: {} }}>See what is rejected<//>`;

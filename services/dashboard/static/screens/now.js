@@ -11,7 +11,7 @@ import { isUnknown } from "../core/live/slices.js";
 import { liveTitle, viewsOfLive } from "../core/live/views.js";
 import { MINUTE_MS, rangeText } from "../core/place/ranges.js";
 import { First, isNew } from "../parts/arriving/first.js";
-import { Answered, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
+import { Answered, presentNow_ms, Skeleton, useFetched, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { MixedClients } from "../parts/notable/clients.js";
 import { Controls } from "../parts/narrowing/controls.js";
@@ -118,7 +118,7 @@ function Earlier({ tile, picture, slice, back }) {
   const { customer, more: { until } } = place.value;
   const [dimension, value] = pastOf(slice);
   // What is added up by minute goes on what is by minute too.
-  const stretchNow = () => withSteps(stretchOf(back, until, Date.now()), picture.bucket_ms);
+  const stretchNow = () => withSteps(stretchOf(back, until, presentNow_ms()), picture.bucket_ms);
   const asked = () => {
     const { from_ms, until_ms, step_ms } = stretchNow();
     return `/v1/live/history?${new URLSearchParams({ customer, dimension, value: value === OTHER ? "" : value, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(from_ms), until_ms: String(until_ms) })}`;
@@ -136,7 +136,7 @@ function Earlier({ tile, picture, slice, back }) {
 /** The stretch before and after: so each hour of a day can be seen by 5 s. @param {{back: string, stretch: {from_ms: number, until_ms: number}, isEarlier: boolean}} props */
 function Steps({ back, stretch, isEarlier }) {
   const { ms, title } = BACK[back];
-  const to = (/** @type {number} */ until_ms) => go({ more: { back, until: until_ms > Date.now() ? "" : String(until_ms) } }, { replace: true });
+  const to = (/** @type {number} */ until_ms) => go({ more: { back, until: until_ms > presentNow_ms() ? "" : String(until_ms) } }, { replace: true });
   return html`<span class="forms" id="back-steps" role="group" aria-label="Which time">
     <button type="button" onClick=${() => to(stretch.from_ms)}>← ${title} earlier</button>
     <button type="button" disabled=${!isEarlier} onClick=${() => to(stretch.until_ms + ms)}>${title} later →</button>

@@ -3,7 +3,7 @@
 
 import { linesOfLive, liveOfTitle, openStretch } from "../core/audience.js";
 import { MINUTE_MS, resolved } from "../core/place/ranges.js";
-import { useFetched } from "../parts/data/asking.js";
+import { presentNow_ms, useFetched } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
@@ -20,7 +20,7 @@ export function LiveViewers({ titles }) {
   const { customer, range, from, to, tz, filters } = place.value;
   const found = titles.map(({ name }) => (name ? liveOfTitle(filters, name) : null));
   const dimension = found.find((one) => one)?.dimension;
-  const stretch = () => openStretch(resolved(place.value, Date.now()) ?? { from_ms: 0, to_ms: 0 }, Date.now());
+  const stretch = () => openStretch(resolved(place.value, presentNow_ms()) ?? { from_ms: 0, to_ms: 0 }, presentNow_ms());
   // Of several titles one question has all.
   const value = titles.length === 1 ? (found[0]?.value ?? "") : "";
   const key = dimension && (value || !filters.length) && stretch() ? JSON.stringify(["live titles", customer, range, from, to, dimension, value]) : null;

@@ -5,7 +5,7 @@ import { useRef } from "preact/hooks";
 import { chosenOf, CURVES_MAX, linesOfTitles, openStretch, toggled } from "../core/audience.js";
 import { countText } from "../core/words/format.js";
 import { momentText } from "../core/place/ranges.js";
-import { Answered, useQuestion } from "../parts/data/asking.js";
+import { Answered, presentNow_ms, useQuestion } from "../parts/data/asking.js";
 import { Chart } from "../parts/drawing/chart.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
@@ -78,4 +78,4 @@ export function DrawnBox({ curves: { drawn, isKnown }, video, title }) {
 
 /** Says whom the curves of a range miss that reaches to the present. @param {{range: {from_ms: number, to_ms: number}, children?: any}} props - `children`: where those are. */
 export const OpenMissing = ({ range, children }) =>
-  openStretch(range, Date.now()) && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so a curve falls towards now. ${children}</p>`;
+  openStretch(range, presentNow_ms()) && html`<p class="note" id="still-open">Finished views alone are counted. Those that are open are missing, so a curve falls towards now. ${children}</p>`;

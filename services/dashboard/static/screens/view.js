@@ -8,7 +8,7 @@ import { meantByTitle } from "../core/words/view_meanings.js";
 import { addressOf } from "../core/place/place.js";
 import { momentText, rangeWith } from "../core/place/ranges.js";
 import { endText, errorsOf, errorsSaid, factsOf, playheadText, spanOf, unkeptFrom, withRead } from "../core/timeline.js";
-import { Answered, fetchJson, useFetched } from "../parts/data/asking.js";
+import { Answered, fetchJson, presentNow_ms, useFetched } from "../parts/data/asking.js";
 import { Field } from "../parts/field.js";
 import { Meaning } from "../parts/glossary.js";
 import { useReading } from "../parts/data/reading.js";
@@ -36,7 +36,7 @@ export default function View() {
   const found = useFetched(isNamed ? `${address}?${asked}` : null, () => `${address}?${asked}`, AGAIN_MS);
   return html`<section aria-labelledby="view-head">
     <div class="section-head"><h2 id="view-head">One view</h2><${Form} customer=${customer === "*" ? "" : customer} view=${view} /></div>
-    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${address} answer=${data} beacons=${`${address}/beacons?${asked}`} requests=${`${address}/requests?${asked}`} timeline=${`${address}/timeline?${asked}`} />`} />`}
+    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} key=${`${address}?${asked}`} answer=${data} beacons=${`${address}/beacons?${asked}`} requests=${`${address}/requests?${asked}`} timeline=${`${address}/timeline?${asked}`} />`} />`}
     ${!isNamed && html`<p class="empty">Name a customer and a view, or find one on <${Link} to=${{ screen: "views" }}>Views<//>.</p>`}
   </section>`;
 }
@@ -152,7 +152,7 @@ function Beacons({ address, tz }) {
 
 /** Each value leads to the figures of all views that share it, the viewer to their list: of a range that has this view. @param {{of: Record<string, string | null>, at_ms: number, isOpen: boolean}} props */
 function Dimensions({ of, at_ms, isOpen }) {
-  const range = rangeWith(place.value, at_ms, Date.now());
+  const range = rangeWith(place.value, at_ms, presentNow_ms());
   const found = Object.entries(of).filter(([, value]) => value !== null && value !== "");
   return html`<h4>Dimensions</h4>
     ${isOpen && html`<p class="note" id="undecided">The view is open: what its end decides, such as why it ended, is not known yet.</p>`}

@@ -5,7 +5,7 @@ a takeover finds them again, and `release` puts the rows back.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +24,7 @@ from shared.forgetting import forgets
 
 #: Rows of one key that are kept aside; more are rejected.
 ROWS_PER_KEY_MAX: Final = 10_000
-#: Rows that are looked at to find those of one key.
+#: Rows that are looked at at once to find those of one key.
 ROWS_PER_KEY_FOUND_MAX: Final = 100_000
 #: A longer record key is not quarantined: its failing records are rejected one by one.
 KEY_BYTES_MAX: Final = 4_096
@@ -105,7 +105,7 @@ class Quarantine:
     def forget(self, key: bytes, attempt: Callable[[Callable[[], None]], object]) -> None:
         """Deletes all rows of the key, also those that are kept aside; its later records are folded as those of a new key."""
         for spec in self._application.stores:
-            for row_key in self._rows_of(spec, key):
+            for row_key in self._each_row_of(spec, key):
                 self._release_row(spec, row_key, attempt)
                 if not self._layers.stands(row_key):
                     continue
@@ -159,7 +159,7 @@ class Quarantine:
         room_bytes = self._rules.quarantined_bytes_max - sum(one.row_bytes for one in self.keys.values())
         tallies = dict(context.tallies)
         for spec in self._application.stores:
-            for row_key in self._rows_of(spec, key):
+            for row_key in self._each_row_of(spec, key):
                 self._release_row(spec, row_key, attempt)
                 if not layers.stands(row_key):
                     continue
@@ -178,6 +178,11 @@ class Quarantine:
         self._failing.forget(digest_of(key))
         self.keys[key] = held
         self._put(key, held)
+
+    def _each_row_of(self, spec: StoreSpec[Any], key: bytes) -> Iterator[bytes]:
+        """The rows of a key in a store, for a caller that deletes each before it takes the next."""
+        while found := self._rows_of(spec, key):
+            yield from found
 
     def _rows_of(self, spec: StoreSpec[Any], key: bytes) -> list[bytes]:
         prefix = bytes([spec.id]) + spec.prefix_of(key)

@@ -46,6 +46,9 @@ class AnswerBody(msgspec.Struct, frozen=True):
     found: msgspec.Raw | None
 
 
+_answers: Final = msgspec.json.Decoder(AnswerBody)
+
+
 class LookupAnswer(NamedTuple):
     """An answer, and where it comes from."""
 
@@ -192,4 +195,15 @@ class LookupAnswers:
             raise Unanswered(f"the owner at {url} did not answer: {type(error).__name__}") from error
         if answer.status == 503:
             raise Unanswered("the owner is not ready to answer")
+        if answer.status != 200 and not (answer.status == 404 and _is_of_a_lookup(body)):
+            # Such as 401, or the 404 of a slot of another release, which does not have this lookup.
+            raise Unanswered(f"the owner at {url} answered {answer.status}")
         return LookupAnswer(where, answer.status, body)
+
+
+def _is_of_a_lookup(body: bytes) -> bool:
+    try:
+        _answers.decode(body)
+    except msgspec.MsgspecError:
+        return False
+    return True

@@ -1,5 +1,6 @@
 """Routes: serves an application's routes. Runs its handlers, executes their steps, and answers when a step exceeds its time."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Callable
@@ -94,7 +95,12 @@ class ApplicationRoutes:
     async def _handle(self, route: Route, request: web.Request) -> Reply:
         deadline = boot_seconds() + self._limits.seconds_max
         try:
-            body = await request.read()
+            async with asyncio.timeout(self._limits.seconds_max):
+                body = await request.read()
+        except TimeoutError:
+            # Its place is another's; the server reads no further request of this connection.
+            seconds = self._limits.seconds_max
+            return problem(Problem(408, "The body does not come", "body-slow", f"Send it within {seconds:g} s."))
         except web.HTTPRequestEntityTooLarge:
             return problem(
                 Problem(413, "The body is too large", "too-large", f"at most {self._limits.body_bytes_max} bytes")

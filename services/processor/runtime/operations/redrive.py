@@ -14,6 +14,7 @@ import structlog
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from services.processor.engine.application.application import Application
+from services.processor.runtime.kafka.clients import TRANSACTION_MS_MAX
 from services.processor.runtime.kafka.reading import (
     NO_PROGRESS_SECONDS_MAX,
     QUERY_SECONDS_MAX,
@@ -239,6 +240,8 @@ def _producer(settings: Settings, application: Application) -> Producer:
             **client_config(settings, f"{application.name}.redrive"),
             "error_cb": log_client_error("redrive"),
             "transactional.id": f"{application.name}.redrive",
+            # An open transaction holds back every later record of the input.
+            "transaction.timeout.ms": TRANSACTION_MS_MAX,
             "compression.codec": "lz4",
             "message.max.bytes": RECORD_BYTES_MAX + 100_000,
         }

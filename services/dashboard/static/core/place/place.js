@@ -36,7 +36,7 @@ export function placeOf(pathname, search, zone) {
     range: given.get("range") || (from && to ? "" : DEFAULTS.range),
     from: given.get("range") ? "" : from,
     to: given.get("range") ? "" : to,
-    tz: isZone(given.get("tz")) ? /** @type {string} */ (given.get("tz")) : zone,
+    tz: zoneOf(given.get("tz")) ?? zone,
     filters: given.getAll("filter"),
     more,
   };
@@ -103,13 +103,18 @@ export function viewAddress(text, origin) {
   return found.origin === origin && found.pathname === "/view" ? found.pathname + found.search : null;
 }
 
-/** @param {string | null} name */
-export function isZone(name) {
-  if (!name) return false;
+/**
+ * The time zone of this name, as the API writes it: browsers take a name in any case, the API does not. Null where there is none.
+ * @param {string | null} name
+ */
+export function zoneOf(name) {
+  if (!name) return null;
   try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    return true;
+    const found = new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
+    const same = [found, ...(Intl.supportedValuesOf?.("timeZone") ?? [])].find((one) => one.toLowerCase() === name.toLowerCase());
+    // Other names of a zone, such as US/Pacific, are in no list.
+    return same ?? (/^[A-Z]/.test(name) ? name : found);
   } catch {
-    return false;
+    return null;
   }
 }

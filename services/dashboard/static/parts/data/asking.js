@@ -1,8 +1,9 @@
 // @ts-check
 // Questions to the API: each ends, with its answer or with what is wrong; the last answer of a question is kept, with its age.
 
-import { signal, useSignal } from "@preact/signals";
+import { signal, untracked, useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
+import { againAfter, everyOf } from "../../core/again.js";
 import { serverNow } from "../../core/clock.js";
 import { ageText } from "../../core/words/format.js";
 import { isRefusal, problemOf } from "../../core/words/problems.js";
@@ -14,8 +15,6 @@ import { Wrong } from "./wrong.js";
 const ANSWER_MS_MAX = 40_000;
 /** From then on the page says that an answer takes long. */
 const SLOW_MS = 4_000;
-/** After it a question that failed is asked again. */
-const BROKEN_MS = 5_000;
 /** Answers that are kept, for the way back. */
 const KEPT_MAX = 60;
 
@@ -59,6 +58,14 @@ const clock = signal({ server_ms: Date.now(), came_ms: performance.now() });
 /** What the server's clock shows now, ticking once a second. */
 export const newestNow_ms = () => serverNow_ms(clock.value);
 
+/** The same at this moment: who asks is not drawn again each second. Ranges and comparisons go by it, as the freshness of figures does. */
+export const presentNow_ms = () => untracked(() => serverNow(clock.value.server_ms, clock.value.came_ms, performance.now()));
+
+/** A viewer's clock that is wrong by more has asked for another range. */
+const WRONG_MS = 30_000;
+/** How often the server's clock turned out to be another one: what was asked before is asked again. */
+const corrections = signal(0);
+
 /** @type {Map<string, {data: any, at_ms: number, came_ms: number}>} */
 const kept = new Map();
 
@@ -101,14 +108,16 @@ export async function fetchJson(address, how = {}) {
     return content;
   }
   if (answer.status === 401) toLogin();
-  throw problemOf(content, answer.status);
+  throw { ...problemOf(content, answer.status), retry_ms: 1_000 * (Number(answer.headers.get("Retry-After")) || 0) };
 }
 
 /** @param {number} server_ms - NaN where an answer does not say. */
 function noteClock(server_ms) {
   const came_ms = performance.now();
+  const wrong_ms = Math.abs(server_ms - serverNow(clock.value.server_ms, clock.value.came_ms, came_ms));
   // An answer says whole seconds: a time that is known goes back by none of them.
-  if (Math.abs(server_ms - serverNow(clock.value.server_ms, clock.value.came_ms, came_ms)) >= 2_000) clock.value = { server_ms, came_ms };
+  if (wrong_ms >= 2_000) clock.value = { server_ms, came_ms };
+  if (wrong_ms >= WRONG_MS) corrections.value += 1;
 }
 
 /**
@@ -118,7 +127,7 @@ function noteClock(server_ms) {
  * @param {Record<string, string | number>} params
  */
 export function addressFor(path, place, params) {
-  const now = Date.now();
+  const now = presentNow_ms();
   const range = resolved(place, now);
   const found = new URLSearchParams({ customer: place.customer, tz: place.tz });
   // A cursor has the range of the first page: one up to now has moved on since. An empty `from` asks of any time.
@@ -133,7 +142,7 @@ export function addressFor(path, place, params) {
 }
 
 /**
- * The answer to a question about the place, asked again every `every_ms` while the page is looked at. Null as path asks nothing.
+ * The answer to a question about the place, asked again every `every_ms` while the page is looked at, less often of a range that is over. Null as path asks nothing.
  * @param {string | null} path
  * @param {import("../../core/place/place.js").Place} place
  * @param {Record<string, string | number>} params
@@ -144,7 +153,8 @@ export function addressFor(path, place, params) {
 export function useQuestion(path, place, params, every_ms = 0, size = {}) {
   const { customer, range, from, to, tz, filters } = place;
   const key = path && JSON.stringify([path, customer, range, from, to, tz, filters, params]);
-  return useFetched(key, () => addressFor(path ?? "", place, { ...params, ...size }), every_ms, JSON.stringify(size));
+  const now = presentNow_ms();
+  return useFetched(key, () => addressFor(path ?? "", place, { ...params, ...size }), everyOf(resolved(place, now), every_ms, now), JSON.stringify([size, corrections.value]));
 }
 
 /**
@@ -165,6 +175,7 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0, { isByClic
     if (key === null) return undefined;
     const stop = new AbortController();
     let timer = 0;
+    let failures = 0;
     const ask = async () => {
       if (document.hidden && state.value.key === key && (state.value.data || state.value.problem)) {
         timer = setTimeout(ask, 1_000);
@@ -181,9 +192,11 @@ export function useFetched(key, addressOf, every_ms = 0, version = 0, { isByClic
       }
       // What only lists things, as recent incidents do, is no figure.
       if (state.value.data?.about || state.value.problem) noteFirst();
-      const isBroken = state.value.problem && !isRefusal(state.value.problem);
+      const problem = state.value.problem;
+      const isBroken = problem && !isRefusal(problem);
       // What is asked by a click alone is not asked by itself until it ends: a dear question would hold up all others.
-      if (isBroken ? !isByClick : every_ms) timer = setTimeout(ask, isBroken ? BROKEN_MS : every_ms);
+      if (isBroken ? !isByClick : every_ms) timer = setTimeout(ask, isBroken ? againAfter(problem, failures, every_ms) : every_ms);
+      failures = isBroken ? failures + 1 : 0;
     };
     ask();
     return () => {

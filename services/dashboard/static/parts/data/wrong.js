@@ -18,6 +18,7 @@ const WAYS = {
   filters: { words: "Take all filters away", to: { filters: [] } },
   metrics: { words: "Show another metric", to: { more: { metrics: "" } } },
   by: { words: "Show it without a breakdown", to: { more: { by: "" } } },
+  tz: { words: "Show times of UTC", to: { tz: "UTC" } },
   compare: { words: "Compare with nothing", to: { more: { compare: "" } } },
 };
 

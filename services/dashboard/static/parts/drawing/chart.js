@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { axisTexts, countText, valueText } from "../../core/words/format.js";
-import { axisOf, movedTo, pointOf } from "../../core/series.js";
+import { axisOf, lonePoints, movedTo, pointOf } from "../../core/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 import { place as placeMarks } from "./marks.js";
@@ -128,9 +128,6 @@ function Legend({ lines, unit, at, hasCounts }) {
 /** Charts below this height have their figures beside the axis closer together, px. */
 const LOW = 180;
 
-/** The places of values between two gaps. @param {(number | null)[]} values */
-const alone = (values) => values.flatMap((value, at) => (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
-
 /** @param {typeof import("uplot")} uPlot @param {HTMLElement} into @param {any} what @returns {import("uplot").Options} */
 function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, marks, across }) {
   const ink = style(into, "--soft");
@@ -159,7 +156,7 @@ function options(uPlot, into, { lines, unit, tz, height, zoom, at, top, marks, a
         width: 2,
         dash: line.beside === undefined ? undefined : [4, 4],
         // A point between two gaps would not be seen as a line.
-        points: { ...pointOf(line, style(into, `--line-${places[place]}`), style(into, "--card")), filter: (/** @type {Plot} */ _, /** @type {number} */ __, /** @type {boolean} */ show) => (show ? null : alone(line.values)) },
+        points: { ...pointOf(line, style(into, `--line-${places[place]}`), style(into, "--card")), filter: lonePoints },
       })),
     ],
     hooks: {

@@ -3,6 +3,7 @@
 
 import { comparedFrom, COMPARED, localText, msOf, resolved } from "../../core/place/ranges.js";
 import { Field } from "../field.js";
+import { presentNow_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { go, place } from "../place.js";
 
@@ -15,9 +16,9 @@ export function Compare({ value }) {
   const own = isNamed ? null : msOf(value, tz);
   const choose = (/** @type {any} */ event) => {
     if (event.target.value !== OWN) return go({ more: { compare: event.target.value } });
-    const range = resolved(place.value, Date.now());
+    const range = resolved(place.value, presentNow_ms());
     if (!range) return undefined;
-    const from = comparedFrom("week", place.value, Date.now());
+    const from = comparedFrom("week", place.value, presentNow_ms());
     return go({ more: { compare: localText(Number(from), tz) } });
   };
   return html`<label class="pick">Compare

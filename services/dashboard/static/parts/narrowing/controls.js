@@ -4,11 +4,12 @@
 import { useSignal } from "@preact/signals";
 import { filterText, narrowed } from "../../core/place/filters.js";
 import { LENGTHS, localText, msOf, offsetText, placeText, rangeText, resolved, sameOnClocks } from "../../core/place/ranges.js";
-import { isZone } from "../../core/place/place.js";
+import { zoneOf } from "../../core/place/place.js";
 import { Field } from "../field.js";
 import { Filters } from "./filters.js";
 import { Folded } from "./folded.js";
 import { Freshness } from "./freshness.js";
+import { presentNow_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { customers, titleOf } from "../data/known.js";
 import { go, place } from "../place.js";
@@ -34,7 +35,7 @@ export function Controls({ hasRange = true, hasFilters = true }) {
 /** What is chosen, on one line. @param {boolean} hasRange @param {boolean} hasFilters */
 function summaryOf(hasRange, hasFilters) {
   const { customer, range, tz, filters } = place.value;
-  const own = hasRange && !range ? resolved(place.value, Date.now()) : null;
+  const own = hasRange && !range ? resolved(place.value, presentNow_ms()) : null;
   const within = own ? rangeText(own, tz) : hasRange ? LENGTHS[range]?.title : "";
   return [customer === "*" ? "All customers" : customer, within, ...(hasFilters ? filters.map((text) => filterText(text, titleOf, tz)) : []), tz].filter(Boolean).join(" · ");
 }
@@ -65,7 +66,7 @@ function Range() {
   const { range } = place.value;
   const choose = (/** @type {any} */ event) => {
     if (event.target.value !== "own") return go({ range: event.target.value });
-    const found = resolved(place.value, Date.now());
+    const found = resolved(place.value, presentNow_ms());
     if (!found) return undefined;
     const { tz } = place.value;
     return go({ range: "", from: placeText(found.from_ms, tz), to: placeText(found.to_ms, tz) });
@@ -98,8 +99,9 @@ function Zone() {
   const { tz } = place.value;
   const isChosen = useSignal(false);
   const choose = (/** @type {any} */ event) => {
-    if (isZone(event.target.value)) go({ tz: event.target.value });
-    else event.target.value = tz;
+    const named = zoneOf(event.target.value);
+    if (named) go({ tz: named });
+    event.target.value = named ?? tz;
   };
   return html`<label class="pick">Time zone
     <${Field} id="tz" list="zones" value=${tz} size="16" onChange=${choose} onFocus=${() => (isChosen.value = true)} autocomplete="off" spellcheck=${false} />

@@ -3,13 +3,13 @@
 
 import { freshnessOf } from "../../core/freshness.js";
 import { resolved } from "../../core/place/ranges.js";
-import { counted_ms, newestNow_ms, now_ms } from "../data/asking.js";
+import { counted_ms, newestNow_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { place } from "../place.js";
 
 /** @param {{isNow?: boolean}} props - `isNow`: what is shown goes up to now in any range of the place. */
 export function Freshness({ isNow = false }) {
-  const range = isNow || place.value.range ? null : resolved(place.value, now_ms.value);
+  const range = isNow || place.value.range ? null : resolved(place.value, newestNow_ms());
   const found = freshnessOf({ as_of_ms: counted_ms.value, until_ms: range?.to_ms ?? null, now_ms: newestNow_ms(), tz: place.value.tz });
   if (!found) return null;
   return html`<p class=${found.isOld ? "old-figures" : "note"} id="freshness" role=${found.isOld ? "status" : undefined}>${found.text}</p>`;

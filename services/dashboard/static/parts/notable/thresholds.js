@@ -31,7 +31,10 @@ export async function askThresholds(customer) {
 
 effect(() => {
   const { customer } = place.value;
-  if (customer !== asked) askThresholds(customer);
+  if (customer === asked) return;
+  // Until its own are known: those of another customer say nothing about it.
+  thresholds.value = {};
+  askThresholds(customer);
 });
 
 /**

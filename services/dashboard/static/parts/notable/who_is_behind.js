@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { rangeText } from "../../core/place/ranges.js";
 import { baselineOf, foundText, questionOf, ranked, RANKS, sentText, typedIn, typedText } from "../../core/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
-import { addressFor, Answered, useFetched } from "../data/asking.js";
+import { addressFor, Answered, presentNow_ms, useFetched } from "../data/asking.js";
 import { capital, metricOf, metrics } from "../data/known.js";
 import { Field } from "../field.js";
 import { html } from "../html.js";
@@ -35,7 +35,7 @@ function Asked({ metric, compare, asked }) {
   const isOpen = more.suspects === "1";
   const threshold = more.threshold ?? "";
   const again = useSignal(0);
-  const baseline = () => baselineOf(compare, within, Date.now());
+  const baseline = () => baselineOf(compare, within, presentNow_ms());
   const doesOverlap = Boolean(baseline()?.doesOverlap);
   // The times follow from the moment when it is asked: a minute later it is the same question.
   const key = JSON.stringify(["/v1/suspects", customer, range, from, to, tz, filters, metric, threshold, compare]);

@@ -98,15 +98,15 @@ def import_(
     for one in saved.partitions:
         savepoint.verify(folder, one)
     begins = _Begins(settings, application, inputs)
-    metas = {one.partition: begins.of(one.partition, one.meta) for one in saved.partitions if one.meta is not None}
+    metas = {one.partition: begins.of(one.partition, one.meta or _first(len(numbers))) for one in saved.partitions}
     refuse_while_slots_work(settings, application)
     change = None if is_dry else Change(settings, application, points)
     commits = _refuse_state(settings, application, numbers)
     done = []
     for one in saved.partitions:
-        meta = metas.get(one.partition)
-        done.append(Done(one.partition, one.rows, meta.next_offsets if meta else {}))
-        if change is not None and meta is not None:
+        meta = metas[one.partition]
+        done.append(Done(one.partition, one.rows, meta.next_offsets))
+        if change is not None and (one.meta is not None or meta.next_offsets):
             change.rows(one.partition, savepoint.rows_of(folder, one))
             number = max(meta.commit_number, commits[one.partition]) + 1
             change.meta(one.partition, msgspec.structs.replace(meta, commit_number=number))
@@ -154,11 +154,13 @@ def reset(
     change = None if is_dry else Change(settings, application, points)
     done = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(application.partitions(settings.profile)):
+        numbers = range(application.partitions(settings.profile))
+        for number in numbers:
             with copied(settings, application, number, Path(folder) / str(number)) as copy:
-                if copy.meta is None:
+                if copy.meta is None and inputs != "end":
+                    # It begins as a new one anyhow.
                     continue
-                former = copy.meta
+                former = copy.meta or _first(len(numbers))
                 empty = msgspec.structs.replace(
                     former,
                     clock_ms=former.clock_ms if inputs == "keep" else 0,
@@ -212,7 +214,7 @@ def move(
             if not low <= after <= end:
                 raise Unsafe(f"{topic}/{number} has offsets {low} to {end}, not {after}")
             with copied(settings, application, number, Path(folder) / str(number)) as copy:
-                meta = copy.meta or Meta({}, 0, 0, partitions=len(numbers))
+                meta = copy.meta or _first(len(numbers))
             shutil.rmtree(Path(folder) / str(number), ignore_errors=True)
             before = meta.next_offsets.get(topic, low)
             if after == before or (after > before) != is_forward:
@@ -223,6 +225,11 @@ def move(
     if change is not None:
         change.commit()
     return moved
+
+
+def _first(partitions: int) -> Meta:
+    """The position of a partition that has never committed."""
+    return Meta({}, 0, 0, partitions=partitions)
 
 
 def read_from(meta: Meta, offsets: dict[str, int]) -> Meta:

@@ -21,6 +21,9 @@ test("an address that says nothing means all customers, a day, and the browser's
   const found = placeOf("/", "", "Asia/Kathmandu");
   assert.deepEqual([found.screen, found.customer, found.range, found.tz, found.filters], ["", "*", "24h", "Asia/Kathmandu", []]);
   assert.equal(placeOf("/", "?tz=Nowhere/None", "UTC").tz, "UTC");
+  for (const [typed, meant] of Object.entries({ utc: "UTC", "europe/berlin": "Europe/Berlin", "EUROPE/BERLIN": "Europe/Berlin", "US/Pacific": "US/Pacific" })) {
+    assert.equal(placeOf("/", `?tz=${typed}`, "Asia/Kathmandu").tz, meant);
+  }
 });
 
 test("another screen keeps customer, range and filters, and nothing of the screen before", () => {

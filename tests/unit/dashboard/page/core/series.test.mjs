@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shapesOf, strengthOf } from "../../../../../services/dashboard/static/core/map.js";
-import { axisOf, binsBeside, linesOf, movedTo, partialOf, pointOf, topOf, unfinishedFrom } from "../../../../../services/dashboard/static/core/series.js";
+import { axisOf, binsBeside, linesOf, movedTo, partialOf, pointOf, topOf, unfinishedFrom, lonePoints } from "../../../../../services/dashboard/static/core/series.js";
 
 test("a count of no view is 0 where views are counted, a share of none is a gap, and so is what is to come", () => {
   const point = (/** @type {number} */ from_ms, /** @type {number} */ n) => ({ from_ms, to_ms: from_ms + 1_000, n, metrics: { views: { value: n, n }, rebuffer_fraction: { value: n ? 0.5 : null, n } } });
@@ -102,4 +102,12 @@ test("the last time of a chart that has views is not complete until what is coun
   // Of a breakdown: the last of any of its lines.
   const groups = [{ points: [point(0, 5), point(1, 0)] }, { points: [point(0, 0), point(1, 2)] }];
   assert.equal(unfinishedFrom({ points: [], groups, about: { as_of_ms: 61_000 } }), 60_000);
+});
+
+test("a value between two gaps is drawn as a point, of the newest answer too", () => {
+  const plot = { data: [[1, 2, 3, 4, 5], [1, null, 2, null, null]] };
+  assert.deepEqual(lonePoints(plot, 1, false), [0, 2]);
+  plot.data = [[2, 3, 4, 5, 6], [null, 2, null, null, 3]];
+  assert.deepEqual(lonePoints(plot, 1, false), [1, 4]);
+  assert.equal(lonePoints(plot, 1, true), null);
 });

@@ -9,11 +9,13 @@ import pytest
 
 from services.processor.engine.application.application import Application, Context, Lookup, MapSpec, Rows, StoreSpec
 from services.processor.engine.application.failure_rules import FailureRules
+from services.processor.engine.core import quarantine
 from services.processor.engine.core.core import Core
 from services.processor.engine.core.folding import FIRED_ROWS_MAX
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import MemoryStore
+from shared.codec import Undecodable
 from shared.topics import BEACONS, REJECTED, VIEWS
 from tests.unit.processor.engine.counting import APPLICATION, COUNTS, SILENT_MS
 
@@ -38,7 +40,9 @@ class Words:
         self._words = context.map(WORDS)
 
     def fold(self, record: Record) -> None:
-        key, word = record.key or b"", record.value or b""
+        if record.value is None:
+            raise Undecodable("no word")
+        key, word = record.key or b"", record.value
         if word.startswith(b"-"):
             self._words.clear(key, WORDS_MAX, prefix=word[1:])
         else:
@@ -160,3 +164,16 @@ def test_a_map_is_reached_as_what_it_is() -> None:
         Core(dataclasses.replace(MAPPED, start=start), 0, MemoryStore())
     with pytest.raises(ValueError, match="has not declared store words"):
         Core(dataclasses.replace(MAPPED, stores=(COUNTS,), start=Words), 0, MemoryStore())
+
+
+def test_a_key_with_more_entries_than_are_looked_at_at_once_is_forgotten_whole(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "ROWS_PER_KEY_FOUND_MAX", 10)
+    driver = drive(dataclasses.replace(MAPPED, is_forgetting=True))
+    for key in (b"hers", b"another"):
+        pipe(driver, key, *(b"%03d" % number for number in range(25)))
+    driver.pipe(BEACONS, b"hers", None, at_ms=1001)
+    assert driver.rows == {"counts": 1, "words": 25}
+    driver.advance_to(5_000)
+    assert [output.key for output in driver.outputs(VIEWS)] == [b"another"]

@@ -1,7 +1,10 @@
 """What stands in for the group, the slot's loop and the replica where a lookup server is tested without Kafka."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,3 +73,28 @@ class Here(SimpleNamespace):
 def having(partitions: frozenset[int], **queries: Any) -> SimpleNamespace:
     """Stands in for a `Worker` that has these partitions."""
     return SimpleNamespace(queries=SimpleNamespace(has=partitions.__contains__, questions=Answering(), **queries))
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[str]:
+    """The address of a server that answers every GET so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

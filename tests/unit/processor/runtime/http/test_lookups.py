@@ -29,6 +29,7 @@ from tests.unit.processor.runtime.http.stand_ins import (
     Answering,
     Group,
     Here,
+    answering,
     endpoint,
     having,
 )
@@ -309,3 +310,17 @@ def test_every_partition_reports_its_freshest_copy(setup: Setup) -> None:
     setup.here.worker.queries.status = lambda: SlotStatus("test/0", [PartitionStatus(0, "test/0", "working")])
     seen = setup.get("/partitions")[1]["partitions"]
     assert [row["standby_lag_records"] for row in seen] == [7] * PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(404, b"404: Not Found"), (404, b"{}"), (401, b"401: Unauthorized"), (500, b"500: Internal Server Error")],
+)
+def test_what_is_no_answer_of_the_owner_is_not_passed_on(
+    make: Callable[[str], Setup], status: int, body: bytes
+) -> None:
+    asked = make("test/1")
+    with answering(status, body) as url:
+        asked.group.owners = owned_by("test/0", url, asked=asked)
+        found, why, _ = asked.get("/counts/there")
+    assert (found, f"answered {status}" in str(why)) == (503, True)

@@ -1,6 +1,7 @@
 """An application's routes over the real server: steps taken here or in one hop, with confirmed ownership, within their time."""
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -270,3 +271,14 @@ def test_a_hop_that_is_none_is_refused_and_an_unknown_question_waits_for_an_upgr
             urllib.request.urlopen(request, timeout=60)
         with refused.value as error:
             assert error.code == status
+
+
+def test_a_body_that_does_not_come_gives_its_place_back(make: Callable[..., Process]) -> None:
+    process = make("test/0", seconds_max=0.5)
+    host, port = process.url.removeprefix("http://").split(":")
+    head = f"PATCH /echo HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9\r\n\r\nhalf"
+    with socket.create_connection((host, int(port)), timeout=30) as slow:
+        slow.sendall(head.encode())
+        answer = slow.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 408 "), answer
+    assert process.ask("/echo", "PATCH", b"{}").status == 200

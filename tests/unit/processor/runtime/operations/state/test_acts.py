@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.record import Output, Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
 from services.processor.engine.state.meta import Meta
-from services.processor.runtime.operations.state import keys, whole
+from services.processor.engine.state.rows import ROW_FORMAT
+from services.processor.runtime.operations.state import keys, savepoint, whole
 from services.processor.runtime.operations.state.changing import Unsafe
 from services.processor.runtime.operations.state.copies import Copy
+from services.processor.runtime.operations.state.savepoint import SavedPartition, Savepoint
 from services.rim.process.crash_points import CrashPoints
 from shared.partitioning import partition_of
 from shared.settings import Settings
@@ -37,6 +40,9 @@ class Cluster:
             monkeypatch.setattr(module, "refuse_while_slots_work", self._refuse)
             monkeypatch.setattr(module, "Change", lambda *_: Changing(self))
         monkeypatch.setattr(whole, "_ends", lambda *_: self.ends)
+        monkeypatch.setattr(whole, "TopicIds", lambda *_: SimpleNamespace(now=dict))
+        monkeypatch.setattr(savepoint, "verify", lambda *_: None)
+        monkeypatch.setattr(savepoint, "rows_of", lambda *_: ())
 
     @contextmanager
     def _copied(self, _settings: Any, _application: Any, partition: int, _folder: Path) -> Iterator[Copy]:
@@ -148,3 +154,23 @@ def test_the_rows_of_a_key_are_read_beside_slots_at_work(cluster: Cluster) -> No
     (row,) = keys.read(Settings(), APPLICATION, b"k")
     assert (row.store, row.key, row.row, row.deadline_ms) == ("counts", "k", 2, 1_100)
     assert keys.read(Settings(), APPLICATION, b"other") == []
+
+
+def test_a_partition_that_never_committed_begins_at_the_end_too(cluster: Cluster, tmp_path: Path) -> None:
+    folded = cluster.fold(b"k", [b""])
+
+    def reset(inputs: whole.Inputs) -> list[whole.Done]:
+        return whole.reset(Settings(), APPLICATION, inputs, is_dry=False, points=POINTS)
+
+    ends = {number: {BEACONS.name: 50} for number in range(PARTITIONS)}
+    assert {one.partition: one.next_offsets for one in reset("end")} == ends
+    assert {number: meta.next_offsets for number, (_, meta) in cluster.committed.items()} == ends
+    cluster.committed = {}
+    assert [one.partition for one in reset("beginning")] == [folded], "the others begin there anyhow"
+
+    saved = [SavedPartition(number, "", 0, "", None) for number in range(PARTITIONS)]
+    savepoint.write(tmp_path, Savepoint(savepoint.FORMAT, APPLICATION.name, ROW_FORMAT, {}, saved))
+    cluster.copies = {number: Copy(MemoryStore(), None) for number in range(PARTITIONS)}
+    cluster.committed = {}
+    whole.import_(Settings(), APPLICATION, tmp_path, "end", is_dry=False, points=POINTS)
+    assert {number: meta.next_offsets for number, (_, meta) in cluster.committed.items()} == ends
