@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from services.collector.intake.sender.customers import Customer, Customers, CustomersWrong, WriteKey, listed
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_CUSTOMERS_LEFT_OUT, COLLECTOR_CUSTOMERS_RELOADS
-from shared.write_keys import CUSTOMERS_MAX, KEY_PLACES_MAX
+from shared.write_keys import CUSTOMERS_MAX, ENDED_AT, IN_FORCE, KEY_PLACES_MAX, PLACES
 
 log = structlog.get_logger(__name__)
 
@@ -33,21 +33,20 @@ STATEMENT_SECONDS_MAX: Final = 10
 
 _COLUMNS: Final = ("customer_id", *Customer.__struct_fields__)
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM collector.customers LIMIT {CUSTOMERS_MAX + 1}"  # noqa: S608
-_LIVE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 #: Customers for whose keys no place is left, if those with few keys come first.
 _LEFT_OUT: Final = f"""
     WITH wanted AS (
-        SELECT customer_id, sum(1 + cardinality(origins)) AS places FROM collector.keys WHERE {_LIVE} GROUP BY customer_id
+        SELECT customer_id, sum({PLACES}) AS places FROM collector.keys WHERE {IN_FORCE} GROUP BY customer_id
     ), filled AS (SELECT customer_id, places, sum(places) OVER (ORDER BY places, customer_id) AS up_to FROM wanted)
     SELECT customer_id FROM filled WHERE up_to > %s ORDER BY places DESC, customer_id
 """  # noqa: S608 - SQL of ours
 _HAVE_KEYS: Final = "SELECT DISTINCT customer_id FROM collector.keys"
 _KEYS: Final = f"""
     SELECT key, customer_id, origins, beacons_per_second, bytes_per_second, true AS is_valid
-    FROM collector.keys WHERE {_LIVE} AND customer_id <> ALL(%s)
+    FROM collector.keys WHERE {IN_FORCE} AND customer_id <> ALL(%s)
     UNION ALL (
-        SELECT key, customer_id, '{{}}', NULL, NULL, false FROM collector.keys WHERE NOT ({_LIVE})
-        ORDER BY least(revoked_at, expires_at) DESC LIMIT %s
+        SELECT key, customer_id, '{{}}', NULL, NULL, false FROM collector.keys WHERE NOT {IN_FORCE}
+        ORDER BY {ENDED_AT} DESC LIMIT %s
     )
 """  # noqa: S608 - SQL of ours
 #: It changes with the table, and with each key that expires.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import LiteralString, cast
+from typing import Any, LiteralString, cast
 from uuid import uuid4
 
 import aiohttp
@@ -21,7 +21,9 @@ from prometheus_client import REGISTRY
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
+from services.accounts.core.credentials import Credential
 from services.accounts.store import schema
+from services.accounts.store.credentials import keys as keys_store
 from services.collector.admission.rates import Amount, RateLimits
 from services.collector.customers import table as customers_table
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
@@ -30,7 +32,7 @@ from services.collector.customers.usage_reports import UsageReports
 from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
 from services.rim.database.migrations import migrate
 from shared.topics import Topic
-from tests.integration.accounts.accounts_parts import site
+from tests.integration.accounts.accounts_parts import globex, site
 from tests.integration.collector.collecting import SECONDS_MAX, Collector, answered, until
 from tests.integration.parts.brokers import OF_COLLECTOR
 
@@ -414,6 +416,65 @@ async def test_keys_that_the_product_makes_changes_replaces_and_revokes_hold_in_
             *("made_key", "changed_key", "changed_key", "changed_key", "replaced_key", "revoked_key", "revoked_key"),
             *("revoked_key", "revoked_key_failed"),
         ]
+
+
+async def test_no_organisation_takes_the_places_of_others_and_none_takes_more_than_there_are(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_store, "ORGANISATION_PLACES_MAX", 4)
+    schema.migrate(dsn)
+    async with site(dsn) as home:
+        owner = await home.owner()
+        boss = await globex(home, owner)
+        first, second = [(await home.got("POST", "/v1/customers", boss, {"name": name}))["id"] for name in "ab"]
+
+        async def made(who: Credential, customer: str, **more: Any) -> int:
+            status, _ = await home.ask("POST", "/v1/keys", who, {"customer": customer, "name": "Web"} | more)
+            return status
+
+        pages = ["https://a.example", "https://b.example"]
+        assert await made(boss, first, origins=pages) == 201
+        assert await made(boss, second) == 201
+        # All its customers together: also by a token for one of them.
+        one = {"name": "one", "scopes": ["manage"], "customers": [second]}
+        token = (await home.got("POST", "/v1/tokens", boss, one))["token"]
+        wanted = {"customer": second, "name": "Web"}
+        status, problem = await home.ask("POST", "/v1/keys", token, wanted)
+        assert (status, problem["title"].partition(" has ")[0]) == (409, "The organisation or the installation")
+        key = (await home.got("GET", f"/v1/keys?customer={second}", boss))["keys"][0]["key"]
+        assert (await home.ask("PATCH", f"/v1/keys/{key}", boss, {"origins": pages[:1]}))[0] == 409
+        assert (await home.ask("PATCH", f"/v1/keys/{key}", boss, {"name": "TV"}))[0] == 200
+        assert (await home.ask("POST", f"/v1/keys/{key}/replace", boss, {}))[0] == 409
+        # Others have theirs, up to what there is.
+        assert [await made(owner, customer) for customer in ("acme", "other")] == [201, 201]
+        monkeypatch.setattr(keys_store, "KEY_PLACES_MAX", 6)
+        assert await made(owner, "acme") == 409
+        # A key that has ended takes none.
+        await home.got("DELETE", f"/v1/keys/{key}", boss)
+        assert await made(owner, "acme") == 201
+        monkeypatch.setattr(keys_store, "KEY_PLACES_MAX", 100)
+        monkeypatch.setattr(keys_store, "CUSTOMERS_MAX", 4)
+        assert [await made(owner, customer) for customer in ("acme", "one-more")] == [201, 409]
+    assert connection.execute("SELECT count(*) FROM collector.customers").fetchone() == (4,)
+
+
+async def test_of_the_keys_of_a_customer_that_have_ended_the_last_are_kept(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_store, "ENDED_KEYS_MAX", 2)
+    schema.migrate(dsn)
+    connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
+    async with site(dsn) as home:
+        owner = await home.owner()
+        ended = ["acme"]
+        for number in range(4):
+            made = await home.got("POST", "/v1/keys", owner, {"customer": "acme", "name": f"Web {number}"})
+            await home.got("DELETE", f"/v1/keys/{ended[-1]}", owner)
+            ended.append(made["key"])
+    kept = connection.execute("SELECT key FROM collector.keys WHERE customer_id = 'acme'").fetchall()
+    assert {key for (key,) in kept} == set(ended[-4:])
+    # Its id, whose row is gone, stays ended.
+    assert CustomersTable(dsn).customers.find("acme") == "unknown_customer"
 
 
 async def test_keys_are_those_of_the_askers_customers(postgres: Postgres, dsn: str) -> None:
