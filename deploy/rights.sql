@@ -21,7 +21,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA limits TO collector, finalizer, dashboard;
 GRANT INSERT, UPDATE, DELETE ON limits.defaults, limits.collectors, limits.stored, limits.refused TO collector;
 GRANT INSERT, UPDATE ON limits.defaults TO finalizer;
 GRANT USAGE ON SCHEMA collector TO dashboard;
-GRANT SELECT, INSERT, UPDATE ON collector.keys TO dashboard;
+GRANT SELECT, INSERT, UPDATE, DELETE ON collector.keys TO dashboard;
 GRANT SELECT (customer_id, keys), INSERT (customer_id) ON collector.customers TO dashboard;
 
 GRANT USAGE ON SCHEMA accounts TO dashboard;

@@ -25,7 +25,8 @@ from shared.settings import Settings, SettingsGroup
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "settings.md"
 
-_SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
+#: Every group of settings, by its heading.
+GROUPS: Final[Mapping[str, type[SettingsGroup]]] = {
     "Every service": Settings,
     "Collector": CollectorSettings,
     "Processor": ProcessorSettings,
@@ -116,7 +117,7 @@ def unit_of(field: str, info: FieldInfo) -> str:
 def page() -> str:
     """The page, as Markdown."""
     parts = [_INTRODUCTION]
-    for title, group in _SERVICES.items():
+    for title, group in GROUPS.items():
         rows = [f"| {' | '.join(_cell(text) for text in variable)} |" for variable in variables(group)]
         head = ["| Variable | Type | Unit | Default | Bounds | Meaning |", "| --- | --- | --- | --- | --- | --- |"]
         parts.append("\n".join([f"## {title}", "", *head, *rows]) + "\n")

@@ -87,6 +87,11 @@ COLLECTOR_CUSTOMERS_RELOADS: Final = Metric(
     "Readings of a changed customers file or table: ok, or failed (the former customers stay in force).",
     ("outcome",),
 )
+COLLECTOR_CUSTOMERS_LEFT_OUT: Final = Metric(
+    "playhead_collector_customers_left_out",
+    "gauge",
+    "Customers of the table whose write keys are not in force: it has more than collectors hold, and these have the most.",
+)
 COLLECTOR_USAGE_REPORTS: Final = Metric(
     "playhead_collector_usage_reports_total",
     "counter",

@@ -57,6 +57,9 @@ def drive(stack: Stack, players: Players, display: Display, *services: str) -> i
     code = EXIT_DIED
     with display:
         try:
+            # A run that was killed has left containers, and volumes that know other passwords.
+            stack.prepare()
+            stack.down()
             display.step("bringing the stack up: everything waits until what it needs is healthy")
             stack.up(*services)
             stack.wait_healthy(*WAITED_FOR, seconds=HEALTHY_SECONDS_MAX)

@@ -20,6 +20,7 @@ from typing import Final, Self
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from deploy.local.paths import ROOT
 from deploy.local.process import Child, ProcessDied, wait_until
@@ -55,8 +56,9 @@ class Postgres:
         self._folder = folder.resolve()
         self._home = _ROOT_HOME / _hash(self._folder) if self._as_root else self._folder
         self._data = self._home / "data"
-        # A unix socket's path may have 107 bytes; a checkout's may be longer.
-        self._sockets = Path(tempfile.gettempdir()) / f"playhead-{_hash(self._folder)}-{os.getpid()}"
+        # A unix socket's path may have 107 bytes; a checkout's may be longer. Root's folder of temporary files may be root's alone.
+        sockets_parent = _ROOT_HOME if self._as_root else Path(tempfile.gettempdir())
+        self._sockets = sockets_parent / f"playhead-{_hash(self._folder)}-{os.getpid()}"
         self._child: Child | None = None
 
     @property
@@ -76,7 +78,7 @@ class Postgres:
 
     def dsn_of(self, database: str) -> str:
         """How to connect to a database of this server."""
-        return f"host={self._sockets} port={_PORT} user={_USER} dbname={database}"
+        return make_conninfo(host=str(self._sockets), port=_PORT, user=_USER, dbname=database)
 
     def start(self, seconds: float = START_SECONDS_MAX) -> None:
         """Starts the server (on new data if the folder is empty) and waits until it answers queries.

@@ -17,6 +17,7 @@ from typing import Final, get_args
 from deploy.local.leftovers import Leftovers
 from deploy.local.process import Child, DeadlinePassed, ProcessDied
 from services.processor.settings import ApplicationName
+from shared.metrics import ServiceName
 
 READY_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 30.0
@@ -26,9 +27,8 @@ _POLL_SECONDS: Final = 0.1
 _ENDED_BY_SIGTERM: Final = 143
 
 #: Playhead's settings in the caller's environment must not reach the processes: settings are passed explicitly.
-_OUR_PREFIXES: Final = (
-    *("PLAYHEAD_", "COLLECTOR_", "PROCESSOR_", "FINALIZER_", "DASHBOARD_", "WEBHOOKS_"),
-    *(f"{name.upper()}_" for name in get_args(ApplicationName)),
+_OUR_PREFIXES: Final = tuple(
+    f"{name.upper()}_" for name in ("playhead", "database", *get_args(ServiceName), *get_args(ApplicationName))
 )
 
 

@@ -83,6 +83,7 @@ COLLECTOR: Final = (
         "cps",
         ((_rate("playhead_collector_customers_reloads_total", "outcome"), "{{outcome}}"),),
     ),
+    Panel("Customers whose keys are left out", "short", (("playhead_collector_customers_left_out", "{{instance}}"),)),
     Panel(
         "Received and rejected reported",
         "cps",

@@ -16,6 +16,7 @@ from services.accounts.service import Accounts
 from services.accounts.store.audit import Actor
 from services.accounts.store.credentials import keys
 from services.accounts.store.credentials.keys import KeyRow, KeyTerms, KeyUnknown
+from services.accounts.store.tenants import organisations
 from services.rim.database.pool import Postgres
 
 #: Public, and nobody has it yet.
@@ -36,25 +37,29 @@ class WriteKeys:
         return await self._ask(partial(keys.keys_of, customer_id=customer_id, after=after, rows_max=rows_max))
 
     async def add(self, customer_id: str, terms: KeyTerms, actor: Actor) -> KeyRow:
-        """A new key. Raises `TooManyKeys`."""
-        key = self._new_key()
-        add = partial(keys.add_key, key=key, customer_id=customer_id, terms=terms, made_by=actor.name)
+        """A new key. Raises `TooManyKeys` or `NoPlaceForKey`."""
+        key, beside = self._new_key(), await self._beside(customer_id)
+        add = partial(keys.add_key, key=key, customer_id=customer_id, terms=terms, made_by=actor.name, beside=beside)
         return await self._noted(actor, "made_key", key, {"customer": customer_id, **_details(terms)}, add)
 
     async def change(
         self, principal: Principal, key: str, change: Callable[[KeyRow], KeyTerms], actor: Actor
     ) -> KeyRow:
-        """Other terms. Raises `KeyUnknown`."""
+        """Other terms. Raises `KeyUnknown` or `NoPlaceForKey`."""
         before = await self._own(principal, key)
         terms = change(before)
         details = {"customer": before.customer_id, **_details(terms)}
-        return await self._noted(actor, "changed_key", key, details, partial(keys.change_key, key=key, terms=terms))
+        give = partial(keys.change_key, key=key, terms=terms, beside=await self._beside(before.customer_id))
+        return await self._noted(actor, "changed_key", key, details, give)
 
     async def replace(self, principal: Principal, key: str, overlap: timedelta, actor: Actor) -> KeyRow:
-        """A new key with the terms of this one, which holds for `overlap` still. Raises `KeyUnknown` or `TooManyKeys`."""
+        """A new key with the terms of this one, which holds for `overlap` still. Raises `KeyUnknown` or as `add`."""
         before, new_key = await self._own(principal, key), self._new_key()
         details = {"customer": before.customer_id, "by": new_key, "overlap_s": round(overlap.total_seconds())}
-        replace = partial(keys.replace_key, key=key, new_key=new_key, overlap=overlap, made_by=actor.name)
+        beside = await self._beside(before.customer_id)
+        replace = partial(
+            keys.replace_key, key=key, new_key=new_key, overlap=overlap, made_by=actor.name, beside=beside
+        )
         return await self._noted(actor, "replaced_key", key, details, replace)
 
     async def revoke(self, principal: Principal, key: str, actor: Actor) -> None:
@@ -62,6 +67,9 @@ class WriteKeys:
         before = await self._own(principal, key)
         revoke = partial(keys.revoke_key, key=key)
         await self._noted(actor, "revoked_key", key, {"customer": before.customer_id}, revoke)
+
+    async def _beside(self, customer_id: str) -> list[str]:
+        return await self._accounts.postgres.ask(partial(organisations.customers_beside, customer_id=customer_id))
 
     async def _own(self, principal: Principal, key: str) -> KeyRow:
         found = await self._ask(partial(keys.find_key, key=key))

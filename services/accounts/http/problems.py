@@ -14,7 +14,7 @@ from services.accounts.core.totp import CodeWrong
 from services.accounts.credential_queue import TooManyWaiting
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong
-from services.accounts.store.credentials.keys import KeyUnknown, TooManyKeys
+from services.accounts.store.credentials.keys import KeyUnknown, NoPlaceForKey, TooManyKeys
 from services.accounts.store.credentials.tokens import EndTooLate, TooManyTokens
 from services.accounts.store.customers.custom_dimensions import TooManyDimensions
 from services.accounts.store.customers.deletions import TooManyDeletions
@@ -67,6 +67,12 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
     KeyUnknown: Problem(404, "There is no such key", "unknown"),
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
+    NoPlaceForKey: Problem(
+        409,
+        "The organisation or the installation has as many keys, origins and customers as it may",
+        "keys",
+        "Revoke keys, or give them fewer origins.",
+    ),
     TooManyDeletions: Problem(409, "The organisation has as many deletions under way as it may", "deletions"),
     SavedViewUnknown: Problem(404, "There is no such saved view", "unknown"),
     TooManyDimensions: Problem(409, "There are as many titles as may be", "custom-dimensions", "Take some away."),

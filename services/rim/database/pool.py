@@ -66,6 +66,7 @@ class Postgres:
         #: Within which a question is answered.
         self.seconds_max = seconds_max
         self._connections_max = connections_max
+        self._writes = writes
         log_pool_errors_by_kind()
         self._pool = psycopg_pool.AsyncConnectionPool(
             dsn,
@@ -93,7 +94,10 @@ class Postgres:
         await self._pool.close(timeout=self.seconds_max)
 
     async def ask(self, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
-        """What `read` finds, in one transaction for all its statements. Raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+        """What `read` finds, in one transaction for all its statements. Raises `PostgresAway`, `NotPublished` or `QueryRefused`.
+
+        After `PostgresAway` it is not known whether what writes was committed.
+        """
         asking = _Asking()
         task = asyncio.create_task(self._asked(asking, read))
         try:
@@ -126,13 +130,20 @@ class Postgres:
     async def _read_on_a_live_connection(
         self, asking: _Asking, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]
     ) -> T:
-        """Connections that a server's restart has broken are tried once each; each is discarded as it fails."""
+        """Connections that a server's restart has broken are tried once each; each is discarded as it fails.
+
+        What writes is repeated only where its transaction had not begun: of one that had, the commit's outcome is unknown.
+        """
         for _ in range(self._connections_max):
+            has_begun = False
             try:
-                async with self._pool.connection() as asking.connection:
+                async with self._pool.connection() as asking.connection, asking.connection.transaction():
+                    has_begun = True
                     return await read(asking.connection)
             except psycopg.OperationalError:
                 if asking.connection is None or not asking.connection.broken or asking.is_abandoned:
+                    raise
+                if has_begun and self._writes:
                     raise
                 asking.connection = None
         async with self._pool.connection() as asking.connection:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import LiteralString, cast
+from typing import Any, LiteralString, cast
 from uuid import uuid4
 
 import aiohttp
@@ -21,15 +21,18 @@ from prometheus_client import REGISTRY
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
+from services.accounts.core.credentials import Credential
 from services.accounts.store import schema
+from services.accounts.store.credentials import keys as keys_store
 from services.collector.admission.rates import Amount, RateLimits
+from services.collector.customers import table as customers_table
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports
 from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
 from services.rim.database.migrations import migrate
 from shared.topics import Topic
-from tests.integration.accounts.accounts_parts import site
+from tests.integration.accounts.accounts_parts import globex, site
 from tests.integration.collector.collecting import SECONDS_MAX, Collector, answered, until
 from tests.integration.parts.brokers import OF_COLLECTOR
 
@@ -159,6 +162,79 @@ def test_of_a_table_that_never_had_a_customer_nobody_is_one_until_the_first_is_t
     connection.execute("DELETE FROM collector.customers")
     with pytest.raises(CustomersWrong, match="there are no customers"):
         CustomersTable(dsn)
+
+
+def test_a_database_that_was_made_again_leaves_the_last_good_customers_in_force(
+    dsn: str, connection: psycopg.Connection
+) -> None:
+    connection.execute(INSERT)
+    table = CustomersTable(dsn)
+    good, failed = table.customers, reloads("failed")
+    connection.execute("DROP SCHEMA collector, limits CASCADE; DROP TABLE public.collector_revision")
+    migrate(dsn, "collector", MIGRATIONS_DIR)
+    table.reload_when_changed()
+    assert table.customers is good
+    assert reloads("failed") == failed + 1
+    # As many statements have changed it as had changed the one before.
+    connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('other')")
+    table.reload_when_changed()
+    assert table.customers.lists("other")
+
+
+def make_keys(
+    connection: psycopg.Connection, customer_id: str, keys: int, origins: int = 0, ended: str = "NULL"
+) -> None:
+    connection.execute(
+        "INSERT INTO collector.keys (key, customer_id, name, origins, made_by, revoked_at)"  # type: ignore[call-overload]
+        " SELECT %s || '-' || number, %s, 'Web', array_fill('https://a.example'::text, ARRAY[%s]), 'somebody',"
+        f" {ended} FROM generate_series(1, %s) AS number",
+        (customer_id if ended == "NULL" else f"{customer_id}-old", customer_id, origins, keys),
+    )
+
+
+def test_of_more_keys_than_there_are_places_for_those_of_the_customer_with_the_most_are_left_out(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(customers_table, "KEY_PLACES_MAX", 8)
+    connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('greedy'), ('acme'), ('broad')")
+    make_keys(connection, "greedy", 5)
+    make_keys(connection, "acme", 2)
+    table = CustomersTable(dsn)
+    assert len(table.customers) == 5 + 2 + 1
+    # A key takes a place for each of its origins, too.
+    make_keys(connection, "broad", 1, origins=5)
+    table.reload_when_changed()
+    found = {key: table.customers.find(key) for key in ("acme-2", "greedy-1", "broad-1", "greedy", "broad")}
+    assert isinstance(found.pop("acme-2"), Found)
+    assert isinstance(found.pop("greedy-1"), Found)
+    assert set(found.values()) == {"unknown_customer"}
+    assert REGISTRY.get_sample_value("playhead_collector_customers_left_out") == 1
+    # One that starts serves the others as well.
+    assert len(CustomersTable(dsn).customers) == 5 + 2
+    connection.execute("UPDATE collector.keys SET origins = '{}'")
+    table.reload_when_changed()
+    assert isinstance(table.customers.find("broad-1"), Found)
+    assert REGISTRY.get_sample_value("playhead_collector_customers_left_out") == 0
+
+
+def test_keys_that_have_ended_take_no_place_and_the_newest_are_known(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(customers_table, "KEY_PLACES_MAX", 2)
+    monkeypatch.setattr(customers_table, "ENDED_KEYS_MAX", 2)
+    connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme'), ('other')")
+    make_keys(connection, "acme", 3, origins=9, ended="now() - number * interval '1 day'")
+    make_keys(connection, "other", 2)
+    customers = CustomersTable(dsn).customers
+    assert [customers.find(f"acme-old-{number}") for number in (1, 2, 3)] == [
+        *("revoked_key", "revoked_key", "unknown_customer")
+    ]
+    # Its id is no key again where no key of it is read any more.
+    connection.execute("DELETE FROM collector.keys WHERE key <> 'acme-old-3' AND customer_id = 'acme'")
+    make_keys(connection, "other", 2, ended="now()")
+    customers = CustomersTable(dsn).customers
+    assert [customers.find(key) for key in ("acme-old-3", "acme")] == ["unknown_customer", "unknown_customer"]
+    assert isinstance(customers.find("other-2"), Found)
 
 
 def test_a_database_that_is_away_is_reported_by_kind_without_a_password() -> None:
@@ -340,6 +416,65 @@ async def test_keys_that_the_product_makes_changes_replaces_and_revokes_hold_in_
             *("made_key", "changed_key", "changed_key", "changed_key", "replaced_key", "revoked_key", "revoked_key"),
             *("revoked_key", "revoked_key_failed"),
         ]
+
+
+async def test_no_organisation_takes_the_places_of_others_and_none_takes_more_than_there_are(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_store, "ORGANISATION_PLACES_MAX", 4)
+    schema.migrate(dsn)
+    async with site(dsn) as home:
+        owner = await home.owner()
+        boss = await globex(home, owner)
+        first, second = [(await home.got("POST", "/v1/customers", boss, {"name": name}))["id"] for name in "ab"]
+
+        async def made(who: Credential, customer: str, **more: Any) -> int:
+            status, _ = await home.ask("POST", "/v1/keys", who, {"customer": customer, "name": "Web"} | more)
+            return status
+
+        pages = ["https://a.example", "https://b.example"]
+        assert await made(boss, first, origins=pages) == 201
+        assert await made(boss, second) == 201
+        # All its customers together: also by a token for one of them.
+        one = {"name": "one", "scopes": ["manage"], "customers": [second]}
+        token = (await home.got("POST", "/v1/tokens", boss, one))["token"]
+        wanted = {"customer": second, "name": "Web"}
+        status, problem = await home.ask("POST", "/v1/keys", token, wanted)
+        assert (status, problem["title"].partition(" has ")[0]) == (409, "The organisation or the installation")
+        key = (await home.got("GET", f"/v1/keys?customer={second}", boss))["keys"][0]["key"]
+        assert (await home.ask("PATCH", f"/v1/keys/{key}", boss, {"origins": pages[:1]}))[0] == 409
+        assert (await home.ask("PATCH", f"/v1/keys/{key}", boss, {"name": "TV"}))[0] == 200
+        assert (await home.ask("POST", f"/v1/keys/{key}/replace", boss, {}))[0] == 409
+        # Others have theirs, up to what there is.
+        assert [await made(owner, customer) for customer in ("acme", "other")] == [201, 201]
+        monkeypatch.setattr(keys_store, "KEY_PLACES_MAX", 6)
+        assert await made(owner, "acme") == 409
+        # A key that has ended takes none.
+        await home.got("DELETE", f"/v1/keys/{key}", boss)
+        assert await made(owner, "acme") == 201
+        monkeypatch.setattr(keys_store, "KEY_PLACES_MAX", 100)
+        monkeypatch.setattr(keys_store, "CUSTOMERS_MAX", 4)
+        assert [await made(owner, customer) for customer in ("acme", "one-more")] == [201, 409]
+    assert connection.execute("SELECT count(*) FROM collector.customers").fetchone() == (4,)
+
+
+async def test_of_the_keys_of_a_customer_that_have_ended_the_last_are_kept(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_store, "ENDED_KEYS_MAX", 2)
+    schema.migrate(dsn)
+    connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
+    async with site(dsn) as home:
+        owner = await home.owner()
+        ended = ["acme"]
+        for number in range(4):
+            made = await home.got("POST", "/v1/keys", owner, {"customer": "acme", "name": f"Web {number}"})
+            await home.got("DELETE", f"/v1/keys/{ended[-1]}", owner)
+            ended.append(made["key"])
+    kept = connection.execute("SELECT key FROM collector.keys WHERE customer_id = 'acme'").fetchall()
+    assert {key for (key,) in kept} == set(ended[-4:])
+    # Its id, whose row is gone, stays ended.
+    assert CustomersTable(dsn).customers.find("acme") == "unknown_customer"
 
 
 async def test_keys_are_those_of_the_askers_customers(postgres: Postgres, dsn: str) -> None:

@@ -301,6 +301,44 @@ async def test_connections_that_a_restart_has_broken_are_replaced(dsn: str, tmp_
         assert (await overall(asked, (0, 5))).n == 1
 
 
+async def test_what_writes_is_repeated_only_where_nothing_of_it_had_begun(dsn: str) -> None:
+    pool = Postgres(dsn, service="test", connections_max=2, seconds_max=60, writes=True)
+    runs = 0
+
+    async def write(connection: psycopg.AsyncConnection) -> None:
+        nonlocal runs
+        runs += 1
+        await connection.execute("INSERT INTO written VALUES (%s)", (runs,))
+
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute("CREATE TABLE written (run int)")
+        await pool.open()
+        try:
+            await pool.ask(write)
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'playhead-test' AND datname = current_database()"
+            )
+            await pool.ask(write)
+            assert runs == 2
+            # The connection ends during the commit: whether that took place, nobody here knows.
+            other.execute("""
+                CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN
+                    PERFORM pg_terminate_backend(pg_backend_pid());
+                    PERFORM pg_sleep(50);
+                    RETURN NULL;
+                END $$;
+                CREATE CONSTRAINT TRIGGER die AFTER INSERT ON written DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW EXECUTE FUNCTION die();
+            """)
+            with pytest.raises(PostgresAway):
+                await pool.ask(write)
+            assert runs == 3
+        finally:
+            await pool.close()
+
+
 async def test_a_page_that_is_left_is_no_outage_of_postgres(dsn: str) -> None:
     pool = Postgres(dsn, service="test", connections_max=1, seconds_max=60)
     await pool.open()

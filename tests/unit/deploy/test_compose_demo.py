@@ -1,10 +1,15 @@
-"""What `make compose-demo` refuses before it starts or deletes anything."""
+"""What `make compose-demo` refuses before it starts or deletes anything, and what it removes first."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
+from deploy.demo.display import Display
+from deploy.demo.run import EXIT_DIED
+from deploy.demo.viewers.crowd import Players
 from deploy.images import demo
+from deploy.images.stack import ComposeFailed, Stack
 
 
 @pytest.mark.parametrize(
@@ -33,3 +38,26 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, capsys: pyte
 
     assert "holds something else" in capsys.readouterr().err
     assert (tmp_path / "photos").read_text() == "mine"
+
+
+class Recorded(Stack):
+    """A stack without docker, which does not come up."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "none")
+        self.done: list[str] = []
+
+    def up(self, *services: str) -> None:
+        self.done.append("up")
+        raise ComposeFailed("no docker here")
+
+    def down(self) -> None:
+        assert (self.folder / "overrides.json").exists()
+        self.done.append("down")
+
+
+def test_what_a_killed_run_has_left_is_removed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    stack = Recorded(tmp_path)
+    assert demo.drive(stack, Players(1, 20, 7), Display()) == EXIT_DIED
+    assert stack.done == ["down", "up", "down"]

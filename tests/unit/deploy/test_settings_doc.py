@@ -3,9 +3,9 @@
 import re
 
 from deploy.local.paths import ROOT
-from deploy.settings_doc import _SERVICES, PAGE, Variable, page, variables
+from deploy.settings_doc import GROUPS, PAGE, Variable, page, variables
 
-ALL = [variable for group in _SERVICES.values() for variable in variables(group)]
+ALL = [variable for group in GROUPS.values() for variable in variables(group)]
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 #: Numbers that count nothing.
 WITHOUT_UNIT = {"PROCESSOR_REPLICA", "VIDEO_VIEWS_GENERATION"}

@@ -42,7 +42,7 @@ class WriteKey(msgspec.Struct, frozen=True):
 
 
 class Keys(msgspec.Struct, frozen=True):
-    """A page of keys, with those that have ended."""
+    """A page of keys, with the last that have ended."""
 
     keys: list[WriteKey]
     next: str | None
@@ -116,6 +116,7 @@ class KeyOperations:
                 _answering(self.change),
                 WriteKey,
                 body=KeyChange,
+                can_conflict=True,
             ),
             Operation(
                 "post",

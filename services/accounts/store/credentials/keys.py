@@ -8,13 +8,18 @@ from typing import Final
 import psycopg
 from psycopg.rows import class_row
 
+from shared.write_keys import CUSTOMERS_MAX, ENDED_AT, IN_FORCE, KEY_PLACES_MAX, PLACES
+
 #: Of one customer, those that are revoked or expired not counted.
 KEYS_MAX: Final = 100
+#: Of one customer, those that ended last. They are never all forgotten: the id of a customer that has keys is no key.
+ENDED_KEYS_MAX: Final = 100
+#: Of all customers of an organisation together: no organisation takes the places of the others.
+ORGANISATION_PLACES_MAX: Final = KEY_PLACES_MAX // 10
 
 _COLUMNS: Final = (
     "key, customer_id, name, origins, beacons_per_second, bytes_per_second, made_by, created_at, expires_at, revoked_at"
 )
-_LIVE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _LIST: Final = f"SELECT {_COLUMNS} FROM collector.keys WHERE customer_id = %s AND key > %s ORDER BY key LIMIT %s"  # noqa: S608
 _FIND: Final = f"SELECT {_COLUMNS} FROM collector.keys WHERE key = %s FOR UPDATE"  # noqa: S608 - SQL of ours
 _NEW_CUSTOMER: Final = "INSERT INTO collector.customers (customer_id) VALUES (%s) ON CONFLICT DO NOTHING"
@@ -28,7 +33,19 @@ _KEEP_ID: Final = """
 _ADD: Final = f"""
     INSERT INTO collector.keys (key, customer_id, name, origins, beacons_per_second, bytes_per_second, made_by)
     SELECT %s, %s, %s, %s, %s, %s, %s
-    WHERE (SELECT count(*) FROM collector.keys WHERE customer_id = %s AND {_LIVE}) < {KEYS_MAX} RETURNING {_COLUMNS}
+    WHERE (SELECT count(*) FROM collector.keys WHERE customer_id = %s AND {IN_FORCE}) < {KEYS_MAX} RETURNING {_COLUMNS}
+"""  # noqa: S608 - SQL of ours
+#: Who makes keys waits for others: two who count at a time would both take the last place. Any number that nothing else locks.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(7316201960)"
+_HAS_ROOM: Final = f"""
+    SELECT (SELECT count(*) FROM collector.customers) <= %(customers_max)s AND coalesce(sum({PLACES}), 0) <= %(places_max)s
+        AND coalesce(sum({PLACES}) FILTER (WHERE customer_id = ANY(%(beside)s)), 0) <= %(organisation_max)s
+    FROM collector.keys WHERE {IN_FORCE}
+"""  # noqa: S608 - SQL of ours
+_FORGET: Final = f"""
+    DELETE FROM collector.keys WHERE key IN (
+        SELECT key FROM collector.keys WHERE customer_id = %s AND NOT {IN_FORCE} ORDER BY {ENDED_AT} DESC, key OFFSET %s
+    )
 """  # noqa: S608 - SQL of ours
 _CHANGE: Final = f"""
     UPDATE collector.keys SET name = %s, origins = %s, beacons_per_second = %s, bytes_per_second = %s WHERE key = %s
@@ -44,6 +61,10 @@ class KeyUnknown(LookupError):
 
 class TooManyKeys(ValueError):
     """The customer has as many keys as it may."""
+
+
+class NoPlaceForKey(ValueError):
+    """The organisation or the installation has as many keys and origins of keys as it may, or as many customers."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +110,19 @@ async def find_key(connection: psycopg.AsyncConnection, key: str) -> KeyRow:
 
 
 async def add_key(
-    connection: psycopg.AsyncConnection, key: str, customer_id: str, terms: KeyTerms, made_by: str
+    connection: psycopg.AsyncConnection,
+    key: str,
+    customer_id: str,
+    terms: KeyTerms,
+    made_by: str,
+    *,
+    beside: Sequence[str],
 ) -> KeyRow:
-    """A new key; its customer is listed for collectors, if it is not yet. Raises `TooManyKeys`."""
+    """A new key; its customer is listed for collectors, if it is not yet.
+
+    `beside` are the customers of its organisation. Raises `TooManyKeys` or `NoPlaceForKey`.
+    """
+    await connection.execute(_LOCK)
     is_new = (await connection.execute(_NEW_CUSTOMER, (customer_id,))).rowcount == 1
     if not is_new:
         await connection.execute(_KEEP_ID, (made_by, customer_id))
@@ -103,28 +134,40 @@ async def add_key(
         made = await (await cursor.execute(_ADD, given)).fetchone()
     if made is None:
         raise TooManyKeys
+    await _check_room(connection, beside)
+    await connection.execute(_FORGET, (customer_id, ENDED_KEYS_MAX))
     return made
 
 
-async def change_key(connection: psycopg.AsyncConnection, key: str, terms: KeyTerms) -> KeyRow:
-    """Gives a key other terms. Raises `KeyUnknown`."""
+async def change_key(connection: psycopg.AsyncConnection, key: str, terms: KeyTerms, beside: Sequence[str]) -> KeyRow:
+    """Gives a key other terms. Raises `KeyUnknown`, or `NoPlaceForKey` where it gets more origins."""
+    await connection.execute(_LOCK)
+    before = await find_key(connection, key)
     given = (terms.name, list(terms.origins), terms.beacons_per_second, terms.bytes_per_second, key)
     async with connection.cursor(row_factory=class_row(KeyRow)) as cursor:
         changed = await (await cursor.execute(_CHANGE, given)).fetchone()
-    if changed is None:
-        raise KeyUnknown
+    assert changed is not None
+    if len(changed.origins) > len(before.origins):
+        await _check_room(connection, beside)
     return changed
 
 
 async def replace_key(
-    connection: psycopg.AsyncConnection, key: str, new_key: str, overlap: timedelta, made_by: str
+    connection: psycopg.AsyncConnection,
+    key: str,
+    new_key: str,
+    overlap: timedelta,
+    made_by: str,
+    *,
+    beside: Sequence[str],
 ) -> KeyRow:
-    """A new key with the terms of this one, which ends after `overlap`. Raises `KeyUnknown` or `TooManyKeys`."""
+    """A new key with the terms of this one, which ends after `overlap`. Raises `KeyUnknown` or as `add_key`."""
+    await connection.execute(_LOCK)
     old = await find_key(connection, key)
     if old.revoked_at is not None:
         raise KeyUnknown
     terms = KeyTerms(old.name, old.origins, old.beacons_per_second, old.bytes_per_second)
-    made = await add_key(connection, new_key, old.customer_id, terms, made_by)
+    made = await add_key(connection, new_key, old.customer_id, terms, made_by, beside=beside)
     await connection.execute(_EXPIRE, (overlap, key))
     return made
 
@@ -133,3 +176,14 @@ async def revoke_key(connection: psycopg.AsyncConnection, key: str) -> None:
     """Ends a key. Raises `KeyUnknown`."""
     if (await connection.execute(_REVOKE, (key,))).rowcount != 1:
         raise KeyUnknown
+
+
+async def _check_room(connection: psycopg.AsyncConnection, beside: Sequence[str]) -> None:
+    given = {
+        "customers_max": CUSTOMERS_MAX,
+        "places_max": KEY_PLACES_MAX,
+        "organisation_max": ORGANISATION_PLACES_MAX,
+        "beside": list(beside),
+    }
+    if await (await connection.execute(_HAS_ROOM, given)).fetchone() != (True,):
+        raise NoPlaceForKey

@@ -54,6 +54,11 @@ _CHANGE_CUSTOMER: Final = """
     UPDATE accounts.customers SET organisation_id = %s, name = %s WHERE customer_id = %s
     RETURNING customer_id AS id, name, organisation_id::text AS organisation_id, created_at
 """
+#: Who runs the installation owns what is not listed, too: that has no end.
+_BESIDE: Final = """
+    SELECT c.customer_id FROM accounts.customers AS c JOIN accounts.organisations AS o ON o.id = c.organisation_id
+    WHERE NOT o.owns_rest AND o.id = (SELECT organisation_id FROM accounts.customers WHERE customer_id = %s)
+"""
 _SWITCH: Final = """
     UPDATE accounts.sessions AS s SET organisation_id = m.organisation_id FROM accounts.members AS m
     WHERE s.id = %s AND m.person_id = s.person_id AND m.organisation_id::text = %s RETURNING m.organisation_id::text
@@ -189,6 +194,11 @@ async def customers(
     async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:
         await cursor.execute(_CUSTOMERS, given)
         return await cursor.fetchall()
+
+
+async def customers_beside(connection: psycopg.AsyncConnection, customer_id: str) -> list[str]:
+    """The customers of the organisation that owns this one, itself too; none where it runs the installation."""
+    return [beside for (beside,) in await (await connection.execute(_BESIDE, (customer_id,))).fetchall()]
 
 
 async def add_customer(

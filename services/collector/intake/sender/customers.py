@@ -4,7 +4,7 @@ Without a file every well-formed id is a customer and its own key.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -99,7 +99,13 @@ _NO_TERMS: Final = Customer()
 class Customers:
     """Customers by key. `None` instead of a mapping: every well-formed key is a customer."""
 
-    def __init__(self, customers: Mapping[str, Customer] | None = None, keys: Sequence[WriteKey] = ()) -> None:
+    def __init__(
+        self,
+        customers: Mapping[str, Customer] | None = None,
+        keys: Sequence[WriteKey] = (),
+        have_keys: Set[str] = frozenset(),
+    ) -> None:
+        """`have_keys`: customers that have keys also where none of `keys` is theirs. The id of such a customer is no key."""
         self._by_key: dict[str, Found] | None = None
         self._revoked: frozenset[str] = frozenset()
         self._terms = dict(customers or {})
@@ -115,7 +121,7 @@ class Customers:
             if customer.signed_views == "require" and not customer.signing_keys:
                 raise CustomersWrong(f"customer {customer_id} requires signed views and has no signing keys")
         if customers is not None:
-            self._by_key = _by_key(customers, keys)
+            self._by_key = _by_key(customers, keys, have_keys)
             revoked = frozenset(key for customer in customers.values() for key in customer.revoked_keys)
             revoked |= {one.key for one in keys if not one.is_valid}
             if valid := revoked & self._by_key.keys():
@@ -169,15 +175,17 @@ def parsed_customers(data: bytes, *, toml: bool) -> Customers:
     return listed(file.customers)
 
 
-def listed(customers: Mapping[str, Customer], keys: Sequence[WriteKey] = ()) -> Customers:
+def listed(
+    customers: Mapping[str, Customer], keys: Sequence[WriteKey] = (), have_keys: Set[str] = frozenset()
+) -> Customers:
     """These customers and no others; raises `CustomersWrong` without a customer, or when keys collide."""
     if not customers:
         # An empty file or table is probably a mistake: the collector would reject everything.
         raise CustomersWrong("there are no customers in it")
-    return Customers(customers, keys)
+    return Customers(customers, keys, have_keys)
 
 
-def _by_key(customers: Mapping[str, Customer], keys: Sequence[WriteKey]) -> dict[str, Found]:
+def _by_key(customers: Mapping[str, Customer], keys: Sequence[WriteKey], have_keys: Set[str]) -> dict[str, Found]:
     found: dict[str, Found] = {}
 
     def add(key: str, customer_id: str, terms: Customer) -> None:
@@ -185,7 +193,7 @@ def _by_key(customers: Mapping[str, Customer], keys: Sequence[WriteKey]) -> dict
         if other.id != customer_id:
             raise CustomersWrong(f"key {key} is of {other.id} and of {customer_id}")
 
-    has_keys = {one.customer_id for one in keys}
+    have_keys = have_keys | {one.customer_id for one in keys}
     for one in keys:
         # A customer that is not listed any more has no keys.
         terms = customers.get(one.customer_id) if one.is_valid else None
@@ -193,6 +201,6 @@ def _by_key(customers: Mapping[str, Customer], keys: Sequence[WriteKey]) -> dict
             own = msgspec.structs.replace(terms, origins=one.origins) if one.origins else terms
             add(one.key, one.customer_id, own)
     for customer_id, terms in customers.items():
-        for key in terms.keys or (() if customer_id in has_keys else (customer_id,)):
+        for key in terms.keys or (() if customer_id in have_keys else (customer_id,)):
             add(key, customer_id, terms)
     return found
