@@ -103,7 +103,7 @@ class LocalStore(Protocol):
         ...
 
     def rewrite(self) -> None:
-        """Writes its files again without what was deleted; `write` does so, too, when that is due."""
+        """Writes its files again without what was deleted. It may take minutes: nobody who waits for the store calls it."""
         ...
 
     def position(self) -> LocalMeta | None:

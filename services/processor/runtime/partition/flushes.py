@@ -1,6 +1,7 @@
 """Flushes: writes the committed rows of one partition to its local store on a thread of the pool, one at a time."""
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 
 import structlog
@@ -26,7 +27,7 @@ class Flushes:
         self._began_at = time.monotonic()
 
     def begin_when_due(self, core: Core, store: LocalStore, stands_at: Durable, *, bytes_max: int) -> None:
-        """Begins one when it is time, or when more than `bytes_max` wait. A quiet store writes its files again when that is due."""
+        """Begins one when it is time, or when more than `bytes_max` wait. When that is due, the store's files are written again."""
         if self._flushing is not None:
             return
         if not core.unflushed_bytes:
@@ -39,7 +40,7 @@ class Flushes:
             rows, meta = core.begin_flush()
             self._began_at = now
             position = LocalMeta(meta, stands_at.changelog_offset, stands_at.append_ms)
-            self._flushing = self._pool.submit(store.write, rows, position)
+            self._flushing = self._pool.submit(_write, store, rows, position)
 
     def is_behind(self, core: Core, *, bytes_max: int) -> bool:
         """Whether the limit of rows that wait for the next flush is reached while one runs."""
@@ -71,3 +72,9 @@ class Flushes:
         failure = flushing.exception()
         if failure is not None:
             log.warning("flush_failed", partition=self._partition, error=str(failure))
+
+
+def _write(store: LocalStore, rows: Mapping[bytes, bytes | None], position: LocalMeta) -> None:
+    store.write(rows, position)
+    if store.is_rewrite_due:
+        store.rewrite()

@@ -22,6 +22,7 @@ from services.processor.runtime.kafka.refusals import Refusals
 from services.processor.runtime.partition.changelog import ends_of, uncommitted_ends
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
+from services.processor.runtime.store.rewriting import Rewriting
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores, StoreTooOld
 
@@ -60,6 +61,7 @@ class Standby:
         self._stores = stores
         self._topic = plan.application.changelog.name
         self._copies: dict[int, Copy] = {}
+        self._rewriting: Rewriting | None = None
         self._refusals = Refusals(plan.settings.refused_ms_max / 1000)
         self._consumer: Consumer = standby_consumer(plan.settings, plan.application, plan.slot)
         #: What other threads ask of the copies; who drives the standby has them answered.
@@ -170,6 +172,7 @@ class Standby:
                 if now - copy.saved_at >= self._plan.settings.flush_interval_ms / 1000:
                     copy.saved_at = now
                     self._save(copy)
+                self._rewrite_some(copy.store)
             except StoreCorrupt as error:
                 self._delete_corrupt(partition, str(error))
         if self._stores.is_sweep_due:
@@ -178,9 +181,23 @@ class Standby:
             # Whether it is behind the changelog's beginning or beyond its end is seen when it is opened the next time.
             self._release(partition)
 
+    def _rewrite_some(self, store: RocksStore) -> None:
+        """A turn of the one copy whose files are written again. All copies are due at the same time, and takeovers do not wait."""
+        if self._rewriting is None and store.is_rewrite_due:
+            self._rewriting = Rewriting(store)
+        elif self._rewriting is not None and self._rewriting.store is store and self._rewriting.turn():
+            self._rewriting = None
+
+    def _end_rewriting(self, store: RocksStore) -> None:
+        if self._rewriting is not None and self._rewriting.store is store:
+            self._rewriting.give_up()
+            self._rewriting = None
+
     def _delete_corrupt(self, partition: int, why: str) -> None:
         """Deletes a corrupt copy; `follow` opens an empty one."""
-        self._copies.pop(partition).store.close()
+        store = self._copies.pop(partition).store
+        self._end_rewriting(store)
+        store.close()
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         self._stores.discard(partition, why)
 
@@ -221,8 +238,6 @@ class Standby:
         if position.changelog_offset != copy.saved.changelog_offset or is_older:
             copy.store.write({}, position)
             copy.saved = position
-        elif copy.store.is_rewrite_due:
-            copy.store.rewrite()
 
     def promote(self) -> dict[int, RocksStore]:
         """Gives the copies up to the one who takes over: open stores, each at its last commit seen."""
@@ -232,6 +247,7 @@ class Standby:
 
     def _given_up(self, partition: int, copy: Copy) -> RocksStore | None:
         """The copy's store, at the position up to which it was read; None for a corrupt store, which is deleted."""
+        self._end_rewriting(copy.store)
         try:
             self._save(copy)
         except StoreCorrupt as error:

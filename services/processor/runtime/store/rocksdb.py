@@ -9,8 +9,9 @@ Rows go in slices of at most 1 MB (a slice holds the GIL), the position after th
 between leaves rows ahead of the position, which the replay overwrites.
 """
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -63,6 +64,8 @@ class RocksStore:
         self._path = path
         self._rewrite_seconds = rewrite_seconds
         self._crash_points = crash_points or CrashPoints()
+        self._compacting = threading.Lock()
+        self._is_closed = False
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -163,41 +166,53 @@ class RocksStore:
             self._db.write(batch, self._no_wal)
             self._db.flush()
             self._crash_points.reach("flushed")
-            if self.is_rewrite_due:
-                self._rewrite()
 
     @property
     def is_rewrite_due(self) -> bool:
         return self._has_deleted and time.time() - self._rewritten_at >= self._rewrite_seconds
 
     def rewrite(self) -> None:
-        with failures(self._path):
-            self._rewrite()
+        for _ in self.drop_timers():
+            pass
+        self.compact()
 
-    def _rewrite(self) -> None:
-        """A deleted row stays in a file until that is compacted: of a quiet store, for ever."""
+    def drop_timers(self) -> Iterator[None]:
+        """Drops timers whose rows are gone, some at a time: rows may be written between two. What is not ended is due again."""
         self._has_deleted = False
-        self._drop_unconfirmed_timers()
-        self._note_rewritten(time.time())
-        self._db.flush()
-        self._db.compact_range(None, None)
+        after: TimerEntry | None = (0, b"")
+        try:
+            while after is not None:
+                with failures(self._path):
+                    after = self._drop_some_timers(after)
+                yield
+        finally:
+            self._has_deleted |= after is not None
+
+    def compact(self) -> None:
+        """Compacts its files: until then a deleted row stays in one. Any thread may do it, beside those that read and write."""
+        with self._compacting:
+            if self._is_closed:
+                return
+            with failures(self._path):
+                self._note_rewritten(time.time())
+                self._db.flush()
+                self._db.compact_range(None, None)
 
     def _note_rewritten(self, at: float) -> None:
         """Durable with the next flush: slots that are restarted every day would else never do it."""
         self._rewritten_at = at
         self._db.put(_REWRITTEN, b"%d" % at, self._no_wal)
 
-    def _drop_unconfirmed_timers(self) -> None:
-        """An entry whose row is gone, or has another deadline, does nothing but keep the row's key until it is due."""
-        after: TimerEntry = (0, b"")
-        while entries := self._due(after, _EVER_MS, _TIMERS_AT_ONCE):
-            batch = WriteBatch(raw_mode=True)
-            for deadline_ms, key in entries:
-                row: bytes | None = self._db.get(_ROW + key)
-                if row is None or deadline_of(row) != deadline_ms:
-                    batch.delete(_timer_key((deadline_ms, key)))
-            self._db.write(batch, self._no_wal)
-            after = entries[-1]
+    def _drop_some_timers(self, after: TimerEntry) -> TimerEntry | None:
+        """Drops entries without a row of this deadline: they only keep the row's key until they are due. None after the last."""
+        entries = self._due(after, _EVER_MS, _TIMERS_AT_ONCE)
+        batch = WriteBatch(raw_mode=True)
+        for deadline_ms, key in entries:
+            row: bytes | None = self._db.get(_ROW + key)
+            if row is None or deadline_of(row) != deadline_ms:
+                batch.delete(_timer_key((deadline_ms, key)))
+        self._db.write(batch, self._no_wal)
+        return entries[-1] if entries else None
 
     def position(self) -> LocalMeta | None:
         with failures(self._path):
@@ -208,7 +223,9 @@ class RocksStore:
             raise StoreCorrupt(f"{self._path}: its position cannot be read: {error}") from error
 
     def close(self) -> None:
-        self._db.close()
+        with self._compacting:
+            self._is_closed = True
+            self._db.close()
 
 
 def _timer_key(entry: TimerEntry) -> bytes:

@@ -53,3 +53,21 @@ def test_a_store_into_which_nothing_is_written_writes_its_files_again(tmp_path: 
         flushes.settle(core)
     assert not core.unflushed_bytes
     store.close()
+
+
+def test_a_store_that_is_always_written_writes_its_files_again_after_a_flush(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "store", MEMORY, open_seconds_max=5, rewrite_seconds=0.0)
+    store.write({b"\x01gone": pack(0, b"somebody")}, LocalMeta(Meta({}, 1, 1), 1))
+    store.write({b"\x01gone": None}, None)
+    core = Core(APPLICATION, 0, store)
+    core.fold([record(0)])
+    core.cut()
+    core.commit()
+    with ThreadPoolExecutor(1) as pool:
+        flushes = Flushes(0, pool, interval_seconds=0.0)
+        flushes.begin_when_due(core, store, Durable(1, 0), bytes_max=1)
+        wait([pool.submit(int)])
+        flushes.settle(core)
+    assert not core.unflushed_bytes
+    assert not any(b"somebody" in file.read_bytes() for file in (tmp_path / "store").glob("*.sst"))
+    store.close()
