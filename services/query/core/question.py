@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, available_timezones
 
 import msgspec
 
@@ -243,10 +244,15 @@ def dimensions_of(parameter: str, text: str, *, most: int) -> tuple[Dimension, .
 
 def zone_of(name: str) -> ZoneInfo:
     """The time zone of this name; raises `Wrong`."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise wrong("tz", "the name of a time zone, as Europe/Berlin") from None
+    if name not in zones():
+        raise wrong("tz", "the name of a time zone, as Europe/Berlin")
+    return ZoneInfo(name)
+
+
+@cache
+def zones() -> frozenset[str]:
+    """The names of time zones. Of files beside them, as `Factory` and `posix/Europe/Berlin`, what writes exports knows nothing."""
+    return frozenset(available_timezones()) - {"Factory", "localtime"}
 
 
 def _range(from_text: str, to_text: str, zone: ZoneInfo, now_ms: int, days_max: int) -> Range:
