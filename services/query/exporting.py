@@ -105,6 +105,7 @@ class Exporting:
             created_ms=now_ms,
             expires_ms=now_ms + self._hours * _HOUR_MS,
             viewers=list(asked.viewers),
+            is_of_viewers=asked.is_of_viewers,
         )
         known = await asyncio.to_thread(self._files.all)
         own = [one for one in known if one.organisation_id == organisation_id]

@@ -10,6 +10,7 @@ from services.accounts.core.pages import MEANT
 from services.dashboard.arrivals.picture import Read
 from services.query.core import cursors, filters, limits
 from services.query.core.calendar import Range
+from services.query.core.dimensions import VIEWER_ID
 from services.query.core.filters import Filter
 from services.query.core.problems import wrong
 from services.query.core.question import moment_of, zone_of
@@ -138,7 +139,7 @@ def understood(asked: AskedOpenViews) -> Search:
 
 def viewers_of(search: Search) -> list[str]:
     """The viewers that the search names, by their ids or parts of these: who looks at single ones is noted."""
-    named = () if search.filter is None else filters.named_of(search.filter, "viewer")
+    named = () if search.filter is None else filters.named_of(search.filter, VIEWER_ID)
     asked = [search.asked.viewer] if search.asked.viewer else []
     return list(dict.fromkeys([*asked, *named]))
 

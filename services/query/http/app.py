@@ -97,6 +97,7 @@ def make_app(
     app.middlewares.append(guard.answer)
     desk = Desk(
         QuestionLimit(caller_questions_max),
+        door.audit,
         seconds_max=seconds_max,
         days_max=days_max,
         now_ms=now_ms,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from services.query.core.question import zones
+from services.query.core.calendar import zones
 from services.query.core.resources.exports.exports import Format
 from services.query.rim.export_writing import write_batches, write_rows
 
