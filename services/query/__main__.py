@@ -122,7 +122,7 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         HotDatabase(postgres, settings.hot_rows_max),
         engine,
         rows_max=settings.rows_max,
-        answers_max=settings.answers_max,
+        answers_bytes_max=settings.answers_bytes_max,
         memory=memory,
     )
     lookup, exporting = _lookup(settings), _exporting(settings, answering)
