@@ -121,8 +121,9 @@ class Answering:
         read = await self._read(question, name)
         if read.known is not None:
             # The same figures; but others' views have come since, and say how new they are.
-            about = msgspec.structs.replace(read.known.about, as_of_ms=_as_of_ms(read))
-            return msgspec.structs.replace(read.known, about=about)
+            earlier: Answer = read.known
+            about = msgspec.structs.replace(earlier.about, as_of_ms=_as_of_ms(read))
+            return msgspec.structs.replace(earlier, about=about)
         rows = await (await self.views(question, read)).rows(partial(figures.answering, question))
         found = await _composed(question, rows, about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
