@@ -40,7 +40,9 @@ async def run(dsn: str, days: int) -> Part:
     spans = []
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder), threads=1, memory_bytes_max=1 << 30, questions_max=1)
-        answering = Answering(ViewsTable(Path(folder)), HotDatabase(postgres, 0), engine, rows_max=0, answers_max=0)
+        answering = Answering(
+            ViewsTable(Path(folder)), HotDatabase(postgres, 0), engine, rows_max=0, answers_bytes_max=0
+        )
         try:
             for hours in SPANS:
                 times = []

@@ -184,7 +184,7 @@ def main() -> int:
     engine = Engine(folder, threads=THREADS, memory_bytes_max=4 << 30, questions_max=4)
     nothing: Any = NothingHot()
     memory = Memory(Columns(1 << 30), engine)
-    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_max=0, memory=memory)
+    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_bytes_max=0, memory=memory)
     peer = ClickHouse(HOME / f"chdb-{given.views}", folder / "views") if given.clickhouse else None
     try:
         if peer is not None and peer.views != given.views // DAYS * DAYS:

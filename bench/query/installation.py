@@ -86,7 +86,7 @@ def _services(settings: Settings, dsn: str, warehouse: Path, port: int, query_po
             "QUERY_POSTGRES_DSN": dsn,
             "QUERY_WAREHOUSE_DIR": str(warehouse),
             "QUERY_COLUMNS_BYTES_MAX": str(_BYTES),
-            "QUERY_ANSWERS_MAX": "0",
+            "QUERY_ANSWERS_BYTES_MAX": "0",
         },
         "dashboard": {
             "PLAYHEAD_KAFKA_BOOTSTRAP": settings.kafka_bootstrap,

@@ -56,7 +56,7 @@ async def _measure(folder: Path, given: argparse.Namespace) -> dict[str, list[fl
     asked_by = {}
     for order in (LANDED, SORTED):
         _write(folder / order / "views", given.views, order)
-        asked_by[order] = Answering(ViewsTable(folder / order), nothing, engine, rows_max=10**10, answers_max=0)
+        asked_by[order] = Answering(ViewsTable(folder / order), nothing, engine, rows_max=10**10, answers_bytes_max=0)
     found: dict[str, list[float]] = {order: [] for order in asked_by}
     try:
         for number in range(given.rounds + 1):

@@ -74,7 +74,7 @@ def main() -> int:
     engine = Engine(folder, threads=THREADS, memory_bytes_max=1 << 30, questions_max=4)
     nothing: Any = NothingHot()
     memory = Memory(Columns(QuerySettings.model_fields["columns_bytes_max"].default), engine)
-    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_max=0, memory=memory)
+    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_bytes_max=0, memory=memory)
     try:
         times = asyncio.run(measure(Suspecting(answering), memory, given.rounds))
     finally:

@@ -43,7 +43,7 @@ from services.dashboard.page.routes import STATIC, Pages
 from services.dashboard.partitions import PartitionRoutes
 from services.dashboard.replay import Replay
 from services.dashboard.views import Views
-from services.rim.admin.guarded_runner import GuardedRunner
+from services.rim.admin.guarded_runner import LINE_BYTES_MAX, GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.compression import compressing
 from services.rim.http.openapi import Operation
@@ -64,8 +64,6 @@ OPERATIONS: Final[list[Operation]] = [
 ]
 #: Has the token against forged requests.
 _SECRET: Final = frozenset({SESSION.path})
-#: A question that is passed on may have a long filter in its address.
-LINE_BYTES_MAX: Final = 65_536
 _AWAY: Final = STATIC / "pages" / "away.html"
 _MISSING: Final = STATIC / "pages" / "missing.html"
 #: The application's routes, each with who may use it.

@@ -17,6 +17,7 @@ from yarl import URL
 
 from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
 from services.accounts.http.open_requests import OpenRequests
+from services.rim.admin.guarded_runner import LINE_BYTES_MAX
 from services.rim.http.openapi import Operation, document, merged, passed_on
 from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
 from services.rim.http.tls import connector
@@ -98,6 +99,8 @@ class Forwarding:
                 sock_connect=self._wait_seconds_max,
                 sock_read=self._wait_seconds_max,
             ),
+            # The link to a next page repeats the address, in which a character may become three.
+            max_field_size=4 * LINE_BYTES_MAX,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),

@@ -66,15 +66,13 @@ def main() -> int:
     metrics.declare("query")
     stop = stop_on_signals()
     try:
-        asyncio.run(_serve(settings, stop))
-    except OSError as error:
-        log.error("cannot_listen", problem=str(error))
-        return EXIT_BOOT
+        code = asyncio.run(_serve(settings, stop))
     except Exception as error:
         log.exception("died", kind=type(error).__name__)
         return EXIT_DIED
-    log.info("stopped")
-    return 0
+    if code == 0:
+        log.info("stopped")
+    return code
 
 
 @dataclass
@@ -124,7 +122,7 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         HotDatabase(postgres, settings.hot_rows_max),
         engine,
         rows_max=settings.rows_max,
-        answers_max=settings.answers_max,
+        answers_bytes_max=settings.answers_bytes_max,
         memory=memory,
     )
     lookup, exporting = _lookup(settings), _exporting(settings, answering)
@@ -180,7 +178,7 @@ def _exporting(settings: QuerySettings, answering: Answering) -> Exporting | Non
     )
 
 
-async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
+async def _serve(settings: QuerySettings, stop: threading.Event) -> int:
     parts = _assemble(settings, stop)
     await parts.postgres.open()
     await parts.accounts.open()
@@ -191,11 +189,14 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
     if parts.exporting is not None:
         keeping.append(asyncio.create_task(parts.exporting.keep()))
     try:
-        await parts.runner.setup()
-        await web.TCPSite(parts.runner, settings.host, settings.port).start()
-        parts.admin.start()
+        try:
+            await _listen(parts, settings)
+        except OSError as error:
+            log.error("cannot_listen", problem=str(error))
+            return EXIT_BOOT
         log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port)
         await asyncio.wait({stopping, *keeping}, return_when=asyncio.FIRST_COMPLETED)
+        return 0
     finally:
         stop.set()
         await parts.runner.cleanup()
@@ -210,6 +211,12 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         if parts.lookup is not None:
             await parts.lookup.close()
         parts.admin.stop()
+
+
+async def _listen(parts: _Parts, settings: QuerySettings) -> None:
+    await parts.runner.setup()
+    await web.TCPSite(parts.runner, settings.host, settings.port).start()
+    parts.admin.start()
 
 
 async def _end(keeping: "asyncio.Task[None]") -> None:

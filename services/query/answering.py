@@ -1,7 +1,6 @@
 """Answers a question: from sums, or from hot rows and the warehouse as they are at one moment; or from an earlier answer."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,9 +16,10 @@ from services.query.core.question import Question
 from services.query.core.sql import figures, planning
 from services.query.core.sql.planning import Way
 from services.query.core.sql.statements import Statement
+from services.query.earlier import EarlierAnswers, name_of
 from services.query.memory import Memory
 from services.query.reading import Read, Views, laid_out, relation_of, scans_of, tables_of
-from services.query.rim.engine import Engine
+from services.query.rim.engine import CALLER, Engine
 from services.query.rim.hot import HotDatabase
 from services.query.rim.warehouse import ViewsTable
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 #: The finalizer commits every few seconds at most; a question reads Postgres in milliseconds.
 _ATTEMPTS: Final = 5
-#: Answers of more figures are not kept: a thousand of them would be gigabytes.
+#: Answers of more figures or rows are not kept: all others wait while they are made bytes.
 _SIZE_MAX: Final = 5_000
 
 
@@ -49,7 +49,7 @@ class Answering:
         engine: Engine,
         *,
         rows_max: int,
-        answers_max: int,
+        answers_bytes_max: int,
         memory: Memory | None = None,
     ) -> None:
         self._table = table
@@ -58,8 +58,7 @@ class Answering:
         #: None: all is read from files.
         self.memory = memory
         self._rows_max = rows_max
-        self._answers_max = answers_max
-        self._answers: OrderedDict[tuple[Any, ...], Answer] = OrderedDict()
+        self._earlier = EarlierAnswers(answers_bytes_max)
 
     async def answer(self, question: Question, *, way: Way | None = None) -> Answer:
         """The answer, with the range beside it that it is compared with. Raises what its sources raise."""
@@ -71,12 +70,20 @@ class Answering:
         self, question: Question, asked: Callable[[Question], Sequence[Statement]]
     ) -> tuple[list[list[dict[str, Any]]], About]:
         """The rows of each statement over relation `views`, all of one moment. Raises what its sources raise."""
-        read = await self.reading(question)
+        wanted = asked(question)
+        name = name_of(question, [(one.sql, one.parameters) for one in wanted])
+        read = await self._read(question, name)
+        if read.known is not None:
+            rows, about = read.known
+            return rows, msgspec.structs.replace(about, as_of_ms=_as_of_ms(read))
         found = []
-        for statement in asked(question):
+        for statement in wanted:
             whole, tables = laid_out(question, read, statement)
             found.append(await self._engine.ask(whole, tables))
-        return found, about_views(question, read)
+        about = about_views(question, read)
+        if sum(map(len, found)) <= _SIZE_MAX:
+            self._keep(name, read, (found, about))
+        return found, about
 
     async def first_rows(
         self, question: Question, asked: Sequence[Statement], rows_max: int
@@ -110,17 +117,17 @@ class Answering:
         return await _composed(question, rows, _about(question, [Source("sums")], published_ms))
 
     async def _of_views(self, question: Question) -> Answer:
-        read = await self._read(question)
+        name = name_of(question)
+        read = await self._read(question, name)
         if read.known is not None:
             # The same figures; but others' views have come since, and say how new they are.
-            about = msgspec.structs.replace(read.known.about, as_of_ms=_as_of_ms(read))
-            return msgspec.structs.replace(read.known, about=about)
+            earlier: Answer = read.known
+            about = msgspec.structs.replace(earlier.about, as_of_ms=_as_of_ms(read))
+            return msgspec.structs.replace(earlier, about=about)
         rows = await (await self.views(question, read)).rows(partial(figures.answering, question))
         found = await _composed(question, rows, about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
-            self._answers[question, read.snapshot.version, read.hot.identity] = found
-        while len(self._answers) > self._answers_max:
-            self._answers.popitem(last=False)
+            self._keep(name, read, found)
         return found
 
     async def views(self, question: Question, read: Read) -> "Views":
@@ -141,22 +148,21 @@ class Answering:
 
     async def reading(self, question: Question) -> Read:
         """What a question reads, for several statements of one moment; no earlier answer is looked for."""
-        return await self._read(question, lambda *_: False)
+        return await self._read(question)
 
     async def table_of(self, tables: Mapping[str, pa.Table], asked: Statement) -> pa.Table:
         """The rows of a statement over tables in memory alone."""
         return await self._engine.ask_table(asked, tables)
 
-    async def _read(self, question: Question, find: Callable[[int, list[Answer], str], bool] | None = None) -> Read:
-        """A version of the warehouse and what Postgres owns while that is the newest.
+    async def _read(self, question: Question, name: bytes | None = None) -> Read:
+        """A version of the warehouse and what Postgres owns while that is the newest; or an earlier answer of this name.
 
         A slice that Postgres has given up since is in that version as Postgres has it.
         """
         snapshot = await asyncio.to_thread(self._table.snapshot)
         for _ in range(_ATTEMPTS):
-            known: list[Answer] = []
-            looked = find or partial(self._find, question)
-            hot = await self._hot.rows(question, partial(looked, snapshot.version, known))
+            known: list[Any] = []
+            hot = await self._hot.rows(question, partial(self._find, name, snapshot.version, known))
             newest = await asyncio.to_thread(self._table.snapshot)
             if newest.version == snapshot.version:
                 if known:
@@ -168,14 +174,15 @@ class Answering:
             snapshot = newest
         raise Unsettled
 
-    def _find(self, question: Question, version: int, known: list[Answer], identity: str) -> bool:
+    def _find(self, name: bytes | None, version: int, known: list[Any], identity: str) -> bool:
         """Puts the earlier answer into `known`, if there is one; whether there is."""
-        key = (question, version, identity)
-        if (found := self._answers.get(key)) is None:
-            return False
-        self._answers.move_to_end(key)
-        known.append(found)
-        return True
+        found = None if name is None else self._earlier.find(name_of(name, identity), version)
+        if found is not None:
+            known.append(found)
+        return found is not None
+
+    def _keep(self, name: bytes, read: Read, found: object) -> None:
+        self._earlier.keep(name_of(name, read.hot.identity), read.snapshot.version, CALLER.get(), found)
 
 
 async def _composed(question: Question, rows: list[dict[str, Any]], about: About) -> Answer:

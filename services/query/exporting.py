@@ -1,6 +1,7 @@
-"""Exports: takes up what is queued, one at a time, writes its rows to a file, and deletes what has expired."""
+"""Exports: takes up what is queued, one job at a time, organisations in turn; writes its rows, and deletes what has expired."""
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import Callable
 from functools import partial
@@ -29,7 +30,7 @@ log = structlog.get_logger(__name__)
 #: How often the folder is read: other processes may share it, and what was away for a job may be back.
 LOOK_SECONDS: Final = 5.0
 _HOUR_MS: Final = 3_600_000
-#: Passes by itself: the job stays queued.
+#: Passes by itself: the job stays queued. Asked after `_FAILED`, because `TimeoutError` is an `OSError`.
 _PASSING: Final = (PostgresAway, NotPublished, WarehouseAway, Unsettled, OSError)
 #: Of what ends a job, why.
 _FAILED: Final[dict[type[Exception], str]] = {
@@ -40,6 +41,8 @@ _FAILED: Final[dict[type[Exception], str]] = {
     QueryRefused: "Postgres refuses the statement",
     Wrong: "this version does not know what it asks for",
 }
+#: Of an error of another kind.
+_UNKNOWN: Final = "it cannot be written: the log of `query` says why"
 
 
 class TooManyExports(RuntimeError):
@@ -76,6 +79,9 @@ class Exporting:
         self._days_max = days_max
         self._now_ms = now_ms
         self._has_news = asyncio.Event()
+        #: By organisation that has jobs waiting, when its last turn was.
+        self._turns: dict[str, int] = {}
+        self._numbers = itertools.count(1)
 
     def understood(self, new: NewExport, admit: Admit) -> Wanted:
         """What is asked for, before anything is made of it. Raises `Wrong`, and what `admit` raises."""
@@ -99,6 +105,7 @@ class Exporting:
             created_ms=now_ms,
             expires_ms=now_ms + self._hours * _HOUR_MS,
             viewers=list(asked.viewers),
+            is_of_viewers=asked.is_of_viewers,
         )
         known = await asyncio.to_thread(self._files.all)
         own = [one for one in known if one.organisation_id == organisation_id]
@@ -131,37 +138,79 @@ class Exporting:
         """Until cancelled. What a former process has left is begun again."""
         while True:
             self._has_news.clear()
-            for job in await asyncio.to_thread(self._files.all):
-                if job.expires_ms <= self._now_ms():
-                    await asyncio.to_thread(self._files.delete, job)
-                elif not job.is_over:
-                    await self._take_up(job)
+            await self._look()
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._has_news.wait()
             except TimeoutError:
                 continue
 
+    async def _look(self) -> None:
+        """Deletes what has expired, and takes up each job that waits once, at most."""
+        tried: set[str] = set()
+        for _ in await self._waiting():
+            # Others come while one is written.
+            waiting = [job for job in await self._waiting() if job.id not in tried]
+            if not waiting:
+                return
+            job = self._next(waiting)
+            tried.add(job.id)
+            try:
+                await self._take_up(job)
+            except OSError as error:
+                # Its state cannot be written, as on a full disk.
+                log.warning("export_waits", export=job.id, kind=type(error).__name__, problem=str(error))
+
+    async def _waiting(self) -> list[Job]:
+        """Jobs that are not over, the oldest first. Deletes those that have expired."""
+        found = []
+        try:
+            for job in await asyncio.to_thread(self._files.all):
+                if job.expires_ms <= self._now_ms():
+                    await self.delete(job)
+                elif not job.is_over:
+                    found.append(job)
+        except OSError as error:
+            log.warning("exports_unreadable", kind=type(error).__name__, problem=str(error))
+        return found
+
+    def _next(self, waiting: list[Job]) -> Job:
+        """The oldest job of the organisation whose last turn is the longest ago."""
+        self._turns = {job.organisation_id: self._turns.get(job.organisation_id, 0) for job in waiting}
+        job = min(waiting, key=lambda one: self._turns[one.organisation_id])
+        self._turns[job.organisation_id] = next(self._numbers)
+        return job
+
     async def _take_up(self, job: Job) -> None:
+        """Writes a job, or says why there is no file. Raises `OSError` where its state cannot be written."""
         with self._files.claimed(job) as is_ours:
             # Another process may have done it meanwhile.
             known = await asyncio.to_thread(self._files.read, job.id)
             if not is_ours or known is None or known.is_over:
                 return
-            await asyncio.to_thread(self._files.write, msgspec.structs.replace(known, state="running"))
+            if not await self._changed(known, state="running"):
+                return
             try:
                 async with asyncio.timeout(self._seconds_max):
                     rows = await self._written(known)
-            except _PASSING as error:
-                if not isinstance(error, TimeoutError):
-                    log.warning("export_waits", export=job.id, kind=type(error).__name__)
-                    await asyncio.to_thread(self._files.write, known)
-                    return
-                await self._failed(known, error)
             except tuple(_FAILED) as error:
-                await self._failed(known, error)
+                problem = next(text for kind, text in _FAILED.items() if isinstance(error, kind))
+                await self._failed(known, error, problem)
+            except _PASSING as error:
+                log.warning("export_waits", export=job.id, kind=type(error).__name__)
+                # The next job has the room that half a file would take.
+                await asyncio.to_thread(self._files.part(job).unlink, missing_ok=True)
+                await self._changed(known, state="queued")
+            except Exception as error:
+                # It would come first after each restart, in every process: the others' jobs and questions do not end with it.
+                log.exception("export_died", export=job.id)
+                await self._failed(known, error, _UNKNOWN)
             else:
                 await self._done(known, rows)
+
+    async def _changed(self, job: Job, **changes: Any) -> bool:
+        """See `ExportFiles.change`."""
+        return await asyncio.to_thread(self._files.change, msgspec.structs.replace(job, **changes))
 
     async def _written(self, job: Job) -> int:
         """Writes a job's rows; how many. What it asks is read again: it was checked when it came."""
@@ -196,18 +245,11 @@ class Exporting:
         return export_tables.table_of(await self._answering.answer(wanted.question))
 
     async def _done(self, job: Job, rows: int) -> None:
-        part, result = self._files.part(job), self._files.result(job)
-        if await asyncio.to_thread(self._files.read, job.id) is None:
-            # It was deleted while it was written.
-            await asyncio.to_thread(self._files.delete, job)
-            return
-        await asyncio.to_thread(part.replace, result)
-        size = (await asyncio.to_thread(result.stat)).st_size
-        await asyncio.to_thread(self._files.write, msgspec.structs.replace(job, state="done", rows=rows, bytes=size))
-        log.info("export_done", export=job.id, rows=rows, bytes=size)
+        size = (await asyncio.to_thread(self._files.part(job).stat)).st_size
+        if await self._changed(job, state="done", rows=rows, bytes=size):
+            log.info("export_done", export=job.id, rows=rows, bytes=size)
 
-    async def _failed(self, job: Job, error: Exception) -> None:
+    async def _failed(self, job: Job, error: Exception, problem: str) -> None:
         await asyncio.to_thread(self._files.part(job).unlink, missing_ok=True)
-        problem = next(text for kind, text in _FAILED.items() if isinstance(error, kind))
-        await asyncio.to_thread(self._files.write, msgspec.structs.replace(job, state="failed", problem=problem))
-        log.warning("export_failed", export=job.id, kind=type(error).__name__)
+        if await self._changed(job, state="failed", problem=problem):
+            log.warning("export_failed", export=job.id, kind=type(error).__name__)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from services.query.core.answer import Answer
 from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.sql import planning
@@ -28,7 +27,7 @@ class Read:
     hot: HotRows
     files: list[File]
     #: An earlier answer, where nothing of it has changed: then no hot rows were read.
-    known: Answer | None = None
+    known: Any = None
 
 
 class Views:

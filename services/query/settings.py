@@ -91,7 +91,12 @@ class QuerySettings(AccountsSettings):
         description="hot rows that one question reads; if there are more, it is answered from the warehouse alone",
     )
     days_max: int = pydantic.Field(default=limits.DAYS_MAX, ge=1, le=4_000, description="days of one question's range")
-    answers_max: int = pydantic.Field(default=500, ge=0, le=100_000, description="answers that are kept in memory")
+    answers_bytes_max: int = pydantic.Field(
+        default=64 << 20,
+        ge=0,
+        le=1 << 40,
+        description="bytes of answers that are kept in memory beside DuckDB's, those used last; 0: none",
+    )
     exports_dir: Path | None = pydantic.Field(
         default=None, description="folder of exports, which processes may share; without it there are none"
     )

@@ -1,6 +1,5 @@
 """Answers a question for suspects: a bounded sample of two ranges' views is searched, then all views give the figures."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +18,10 @@ from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured, read_with
 from services.query.core.suspects.question import SUSPECTS_MAX, SuspectsQuestion
 from services.query.reading import Read, Views
+from services.query.rim.engine import CALLER
 from services.query.rim.marks import COHORTS_MAX
 from services.query.thresholds import with_threshold
+from services.rim.turns.fair_turns import FairTurns
 from services.rim.turns.thread_work import both, until_over
 from shared.statistics.suspects.counts import Counts, Floats, Places, beside_rest, clump, numbered
 from shared.statistics.suspects.sampling import BAD_MAX, FEW_OF, GOOD_MAX, Sampling, sampling
@@ -59,7 +60,7 @@ class Sample:
 
 
 class Suspecting:
-    """Finds suspects, one question at a time: what it holds is bounded.
+    """Finds suspects, one question at a time: what it holds is bounded. Callers take turns.
 
     A person looks at several metrics of one range, and the page asks for three at once. So a range that is no sample is read for
     all ratios of sums, and its rows are kept for the next questions.
@@ -69,7 +70,7 @@ class Suspecting:
         self._answering = answering
         self._bad_max = bad_max
         self._good_max = good_max
-        self._one = asyncio.Semaphore(1)
+        self._turns = FairTurns(1, of_one=1)
         #: By question, statement and what was read; the last one last. Some 160 B a row.
         self._kept: OrderedDict[tuple[Any, ...], pa.Table] = OrderedDict()
 
@@ -80,7 +81,7 @@ class Suspecting:
 
     async def suspects(self, question: SuspectsQuestion) -> Suspects:
         """The answer. Raises what `Answering` raises."""
-        async with self._one:
+        async with self._turns.turn(CALLER.get()):
             reads = [await self._answering.reading(side) for side in question.sides]
             whole: Sequence[Views | None] = (None, None)
             if question.needs_threshold:

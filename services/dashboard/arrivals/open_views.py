@@ -10,6 +10,7 @@ from services.accounts.core.pages import MEANT
 from services.dashboard.arrivals.picture import Read
 from services.query.core import cursors, filters, limits
 from services.query.core.calendar import Range
+from services.query.core.dimensions import VIEWER_ID
 from services.query.core.filters import Filter
 from services.query.core.problems import wrong
 from services.query.core.question import moment_of, zone_of
@@ -31,6 +32,7 @@ class AskedOpenViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     viewer: Annotated[str, _TEXT, msgspec.Meta(description="the id of a viewer, whole")] = ""
     title: Annotated[str, _TEXT, msgspec.Meta(description="a part of the video's title")] = ""
     error: Annotated[str, _TEXT, msgspec.Meta(description="an error code, whole")] = ""
+    score_at_least: Annotated[float | None, msgspec.Meta(description="of the experience score, 0 to 100")] = None
     score_below: Annotated[float | None, msgspec.Meta(description="of the experience score, 0 to 100")] = None
     from_: Annotated[str, msgspec.Meta(description="views that began at this moment or later")] = msgspec.field(
         name="from", default=""
@@ -138,7 +140,7 @@ def understood(asked: AskedOpenViews) -> Search:
 
 def viewers_of(search: Search) -> list[str]:
     """The viewers that the search names, by their ids or parts of these: who looks at single ones is noted."""
-    named = () if search.filter is None else filters.named_of(search.filter, "viewer")
+    named = () if search.filter is None else filters.named_of(search.filter, VIEWER_ID)
     asked = [search.asked.viewer] if search.asked.viewer else []
     return list(dict.fromkeys([*asked, *named]))
 
@@ -198,6 +200,7 @@ def matches(search: Search, row: dict[str, Any]) -> bool:
         (not asked.viewer or row.get("viewer") == asked.viewer)
         and asked.title.lower() in (row.get("video_title") or "").lower()
         and (not asked.error or row.get("error_code") == asked.error)
+        and (asked.score_at_least is None or (score is not None and score >= asked.score_at_least))
         and (asked.score_below is None or (score is not None and score < asked.score_below))
         and search.within.from_ms <= row.get("view_start_ms", limits.FIRST_MS) < search.within.to_ms
         and (search.filter is None or filters.holds(search.filter, row))

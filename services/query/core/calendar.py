@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Final, Literal
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
@@ -193,6 +194,12 @@ def fitting(within: Range) -> Bucket:
         (15 * DAY_MS, "hour"),
     )
     return next((bucket for most, bucket in limits if length <= most), "day")
+
+
+@cache
+def zones() -> frozenset[str]:
+    """The names of time zones. Of files beside them, as `Factory` and `posix/Europe/Berlin`, what writes exports knows nothing."""
+    return frozenset(available_timezones()) - {"Factory", "localtime"}
 
 
 def zone_offsets(within: Range, zone: ZoneInfo) -> tuple[Offset, ...]:

@@ -15,6 +15,8 @@ from shared.measures import MEMBER_CHARACTERS_MAX
 CUSTOM: Final = "custom."
 _CUSTOM_NAME: Final = re.compile(r"[^\x00-\x1f]{1,100}")
 CUSTOMER: Final = "customer"
+#: The one that tells viewers apart: a question that names it is no longer one about many views.
+VIEWER_ID: Final = "viewer"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ _ALL: Final = (
     Dimension(CUSTOMER, "customer", "customer_id", ("customer_id",), column="customer_id"),
     *(_text(name, title) for name, title in _TITLES.items()),
     Dimension("asn", "network (ASN)", "CAST(asn AS varchar)", ("asn",), "number"),
-    Dimension("viewer", "viewer", normal(VIEWER), ("viewer_user_id", "viewer_id")),
+    Dimension(VIEWER_ID, "viewer", normal(VIEWER), ("viewer_user_id", "viewer_id")),
     *_FLAGS,
 )
 #: Every dimension that has a name of its own. `custom.<name>` are those of a customer.

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from services.query.core import filters, limits
-from services.query.core.calendar import DAY_MS, HOUR_MS, Bucket, Buckets, Range, buckets, count, fitting
+from services.query.core.calendar import DAY_MS, HOUR_MS, Bucket, Buckets, Range, buckets, count, fitting, zones
 from services.query.core.customers import Admit, Customers
-from services.query.core.dimensions import Dimension, dimension
+from services.query.core.dimensions import VIEWER_ID, Dimension, dimension
 from services.query.core.distributions import DISTRIBUTED
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS, Metric
@@ -114,6 +114,16 @@ class Question:
     def dimensions(self) -> tuple[Dimension, ...]:
         """All that it names."""
         return tuple(dict.fromkeys((*self.by, *(filters.dimensions_of(self.filter) if self.filter else ()))))
+
+    @property
+    def is_of_viewers(self) -> bool:
+        """Whether it tells viewers apart: then its answer has ids of single ones, or is about those that it names."""
+        return any(one.name == VIEWER_ID for one in self.dimensions)
+
+    @property
+    def viewers(self) -> tuple[str, ...]:
+        """The viewers that it names, by their ids or parts of these: who looks at single ones is noted."""
+        return () if self.filter is None else filters.named_of(self.filter, VIEWER_ID)
 
 
 _SHAPES: Final[dict[type, Shape]] = {
@@ -243,10 +253,9 @@ def dimensions_of(parameter: str, text: str, *, most: int) -> tuple[Dimension, .
 
 def zone_of(name: str) -> ZoneInfo:
     """The time zone of this name; raises `Wrong`."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise wrong("tz", "the name of a time zone, as Europe/Berlin") from None
+    if name not in zones():
+        raise wrong("tz", "the name of a time zone, as Europe/Berlin")
+    return ZoneInfo(name)
 
 
 def _range(from_text: str, to_text: str, zone: ZoneInfo, now_ms: int, days_max: int) -> Range:

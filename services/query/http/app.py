@@ -23,7 +23,7 @@ from services.query.http.questions import Questions
 from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
 from services.query.http.views import Lookup, Single, ViewRoutes
-from services.rim.admin.guarded_runner import GuardedRunner
+from services.rim.admin.guarded_runner import LINE_BYTES_MAX, GuardedRunner
 from services.rim.http.compression import compressing
 from services.rim.http.openapi import document
 from services.rim.http.problems import api_problems, problem_response
@@ -33,8 +33,6 @@ from shared.http.peer import Network
 from shared.http.problems import Problem
 from shared.metrics import QUERY_REQUESTS
 
-#: A filter may be long, and is in the address.
-LINE_BYTES_MAX: Final = 65_536
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
 OPERATIONS: Final = [
@@ -97,6 +95,7 @@ def make_app(
     app.middlewares.append(guard.answer)
     desk = Desk(
         QuestionLimit(caller_questions_max),
+        door.audit,
         seconds_max=seconds_max,
         days_max=days_max,
         now_ms=now_ms,

@@ -9,10 +9,13 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from services.accounts.http.guard import principal_of
+from services.accounts.core.roles import Permission
+from services.accounts.http.guard import principal_of, refused
+from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
+from services.query.core.question import Question
 from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
@@ -23,6 +26,15 @@ from services.rim.turns.question_limits import QuestionLimit, TooManyQuestions
 from shared.http.peer import Network, client_address
 from shared.http.problems import Problem
 from shared.metrics import QUERY_ANSWER_SECONDS
+
+
+class NotAllowed(Exception):
+    """The caller may not ask this. It has the permission that is needed."""
+
+    def __init__(self, needed: Permission) -> None:
+        super().__init__(needed)
+        self.needed: Final = needed
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -53,6 +65,7 @@ class Desk:
     def __init__(
         self,
         limit: QuestionLimit,
+        audit: Audit,
         *,
         seconds_max: float,
         days_max: int,
@@ -60,6 +73,7 @@ class Desk:
         proxies: Sequence[Network] = (),
     ) -> None:
         self._limit = limit
+        self._audit = audit
         self._seconds_max = seconds_max
         self._proxies = tuple(proxies)
         self.days_max: Final = days_max
@@ -75,6 +89,15 @@ class Desk:
         # A proxy passes on what a client claims.
         shown = address[:64] if address and address.isascii() and address.isprintable() else None
         return Actor.of(principal_of(request), shown)
+
+    async def look(self, request: web.Request, question: Question) -> None:
+        """Notes at which viewers the caller looks. What tells viewers apart is for those who may see single views.
+
+        Raises `NotAllowed`, and as `Audit.note`: what cannot be noted is not shown.
+        """
+        if question.is_of_viewers:
+            need(request, Permission.READ_VIEWS)
+        await self._audit.note(self.actor(request), "looked_at_viewer", *question.viewers)
 
     @asynccontextmanager
     async def turn(self, caller: Caller, shape: str) -> AsyncIterator[None]:
@@ -98,10 +121,18 @@ class Desk:
                 return await handler(request)
             except Wrong as error:
                 return problem_response(error.problem())
+            except NotAllowed as error:
+                return refused(403, "permission", f"this needs the permission {error.needed}")
             except tuple(_PROBLEMS) as error:
                 return problem_response(next(one for cause, one in _PROBLEMS.items() if isinstance(error, cause)))
 
         return answer
+
+
+def need(request: web.Request, permission: Permission) -> None:
+    """Raises `NotAllowed` for a caller without the permission."""
+    if not principal_of(request).may(permission):
+        raise NotAllowed(permission)
 
 
 def sent(what: msgspec.Struct, *, status: int = 200) -> web.Response:

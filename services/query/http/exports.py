@@ -15,7 +15,7 @@ from services.query.core.question import parsed
 from services.query.core.resources.exports import exports
 from services.query.core.resources.exports.exports import MEDIA, AskedExports, Export, ExportList, Job, NewExport
 from services.query.exporting import Exporting, NoRoomForExports, TooManyExports
-from services.query.http.desk import Desk, sent
+from services.query.http.desk import Desk, need, sent
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
 from shared.http.problems import Problem
@@ -77,19 +77,18 @@ class ExportRoutes:
     async def add(self, request: web.Request) -> web.Response:
         """Begins one."""
         principal = principal_of(request)
-        if not (principal.may(Permission.READ_VIEWS) or principal.may(Permission.READ_METRICS)):
+        if not principal.may(Permission.READ_VIEWS):
             # No body changes that: it is not waited for.
-            return _forbidden("overall")
+            need(request, Permission.READ_METRICS)
         try:
             async with asyncio.timeout(BODY_SECONDS_MAX):
                 new = await _new(request)
         except TimeoutError:
             return problem_response(_SLOW)
-        if not _may(request, new.of):
-            return _forbidden(new.of)
+        need(request, _needed(new.of))
         wanted = self._exporting.understood(new, self._desk.caller(request).admit)
         # What cannot be noted is not made.
-        await self._audit.note(self._desk.actor(request), "looked_at_viewer", *wanted.viewers)
+        await self._desk.look(request, wanted.question)
         try:
             job = await self._exporting.add(
                 new, wanted, organisation_id=principal.organisation_id, actor=principal.name
@@ -144,15 +143,16 @@ class ExportRoutes:
         return job if job is not None and _is_seen(request, job) else None
 
 
-def _may(request: web.Request, of: exports.Of) -> bool:
-    return principal_of(request).may(Permission.READ_VIEWS if of == "views" else Permission.READ_METRICS)
+def _needed(of: exports.Of, *, is_of_viewers: bool = False) -> Permission:
+    return Permission.READ_VIEWS if of == "views" or is_of_viewers else Permission.READ_METRICS
 
 
 def _is_seen(request: web.Request, job: Job) -> bool:
     """Whether the asker is of its organisation, and may see all that it has: rights may have changed since."""
     principal = principal_of(request)
     is_own = principal.organisation_id == job.organisation_id
-    return is_own and _may(request, job.of) and exports.may_see(principal.scope, job.whose)
+    may_read = principal.may(_needed(job.of, is_of_viewers=job.is_of_viewers))
+    return is_own and may_read and exports.may_see(principal.scope, job.whose)
 
 
 async def _new(request: web.Request) -> NewExport:
@@ -168,11 +168,6 @@ async def _new(request: web.Request) -> NewExport:
         return msgspec.json.decode(bytes(data), type=NewExport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise wrong("body", str(error)) from None
-
-
-def _forbidden(of: exports.Of) -> web.Response:
-    needed = Permission.READ_VIEWS if of == "views" else Permission.READ_METRICS
-    return problem_response(Problem(403, "This is not allowed", "permission", f"this needs the permission {needed}"))
 
 
 async def _off(_: web.Request) -> web.Response:

@@ -114,6 +114,7 @@ class Questions:
             asked = parsed(kind, list(request.query.items()))
             question = understood(asked, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
             async with self._desk.turn(caller, question.shape):
+                await self._desk.look(request, question)
                 answer = await self._answers.answer(question)
             return sent(answer)
 

@@ -75,6 +75,7 @@ class Resources:
         given = parsed(AskedErrors, list(request.query.items()))
         asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "errors"):
+            await self._desk.look(request, asked.question)
             found = await Lists(self._reader).errors(asked)
         return sent(found if may_see_views else errors.without_samples(found))
 
@@ -84,6 +85,7 @@ class Resources:
         given = parsed(AskedTitles, list(request.query.items()))
         asked = titles.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "titles"):
+            await self._desk.look(request, asked.question)
             return sent(await Lists(self._reader).titles(asked))
 
     async def title(self, request: web.Request) -> web.Response:
@@ -94,6 +96,7 @@ class Resources:
         given = parsed(AskedTitle, list(request.query.items()))
         asked = title.understood_title(video, given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "title"):
+            await self._desk.look(request, asked.rows)
             overall, quality = await self._reader.answer(asked.overall), await self._reader.answer(asked.quality)
             rows, about = await self._reader.rows(asked.rows, lambda _: title.asked_of(asked))
         assert isinstance(overall, Overall)
@@ -106,6 +109,7 @@ class Resources:
         given = parsed(AskedConcurrency, list(request.query.items()))
         asked = concurrency.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "concurrency"):
+            await self._desk.look(request, asked.rows)
             (rows,), about = await self._reader.rows(asked.rows, lambda _: [concurrency.asked_of(asked)])
             videos = concurrency.videos_of(asked, rows)
             (names,), _ = await self._reader.rows(

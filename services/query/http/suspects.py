@@ -45,5 +45,6 @@ class SuspectsResource:
         asked = parsed(AskedSuspects, list(request.query.items()))
         question = understood(asked, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
         async with self._desk.turn(caller, "suspects"):
+            await self._desk.look(request, question.now)
             answer = await self._suspecting.suspects(question)
         return sent(answer)

@@ -122,7 +122,7 @@ class ViewRoutes:
         async with self._desk.turn(caller, "views"):
             if is_csv:
                 await self._audit.note(self._desk.actor(request), "exported_views", given.customer or "")
-            await self._audit.note(self._desk.actor(request), "looked_at_viewer", *search.viewers_of(asked.question))
+            await self._desk.look(request, asked.question)
             rows, about = await self._reader.first_rows(asked.question, search.in_parts(asked), asked.limit + 1)
         found = search.page(asked, rows, about)
         if is_csv:

@@ -31,14 +31,23 @@ class ExportFiles:
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, job: Job) -> None:
-        """Writes a job's state, whole or not at all."""
-        target = self._state(job.id)
-        part = target.with_suffix(".writing")
-        with part.open("wb") as file:
-            file.write(msgspec.json.encode(job))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
+        """Writes the state of a new job, whole or not at all."""
+        self._written(job).replace(self._state(job.id))
+
+    def change(self, job: Job) -> bool:
+        """Writes another state of a job in the same way, and takes over the result of one that is done.
+
+        Whether there is the job: of one that was deleted meanwhile, nothing is kept.
+        """
+        written = self._written(job)
+        with self._locked():
+            if not self._state(job.id).exists():
+                self._remove(job)
+                return False
+            if job.state == "done":
+                self.part(job).replace(self.result(job))
+            written.replace(self._state(job.id))
+        return True
 
     def read(self, job_id: str) -> Job | None:
         """A job; None for an unknown id."""
@@ -71,9 +80,8 @@ class ExportFiles:
 
     def delete(self, job: Job) -> None:
         """Deletes a job and its result."""
-        self._state(job.id).unlink(missing_ok=True)
-        for path in (self.result(job), self.part(job), self._lock(job.id)):
-            path.unlink(missing_ok=True)
+        with self._locked():
+            self._remove(job)
 
     @contextmanager
     def claimed(self, job: Job) -> Iterator[bool]:
@@ -86,8 +94,36 @@ class ExportFiles:
                 return
             yield True
 
+    def _written(self, job: Job) -> Path:
+        path = self._writing(job.id)
+        with path.open("wb") as file:
+            file.write(msgspec.json.encode(job))
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    def _remove(self, job: Job) -> None:
+        for path in (
+            self._state(job.id),
+            self.result(job),
+            self.part(job),
+            self._writing(job.id),
+            self._lock(job.id),
+        ):
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """While no other thread or process deletes a job or changes a state: who deletes one cannot hold its own lock."""
+        with (self._folder / "states.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def _state(self, job_id: str) -> Path:
         return self._folder / f"{job_id}.json"
+
+    def _writing(self, job_id: str) -> Path:
+        return self._folder / f"{job_id}.writing"
 
     def _lock(self, job_id: str) -> Path:
         return self._folder / f"{job_id}.lock"

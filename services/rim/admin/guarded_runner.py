@@ -17,6 +17,8 @@ _OF_CLIENTS: Final = (HttpProcessingError, web.RequestPayloadError)
 HTTP_LOG: Final = logging.getLogger("playhead.http")
 HTTP_LOG.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc_info[1], _OF_CLIENTS))
 
+#: Of a request to the API: a question may have a long filter in its address.
+LINE_BYTES_MAX: Final = 65_536
 #: What every answer says of the server that gives it, those to what is no HTTP too: aiohttp says its version and Python's.
 SERVER_NAME: Final = "Playhead"
 web_response.SERVER_SOFTWARE = SERVER_NAME  # type: ignore[attr-defined]

@@ -89,13 +89,13 @@ class Installation:
     @asynccontextmanager
     async def remembering(self, bytes_max: int = 1 << 30) -> AsyncIterator[tuple[Answering, Memory]]:
         """What answers questions from columns in memory too, from the first row on, and keeps no answers."""
-        async with self.sources(columns=Columns(bytes_max), answers_max=0) as (answering, _):
+        async with self.sources(columns=Columns(bytes_max), answers_bytes_max=0) as (answering, _):
             assert answering.memory is not None
             yield answering, answering.memory
 
     @asynccontextmanager
     async def sources(
-        self, rows_max: int = 100_000, *, columns: Columns | None = None, answers_max: int = 10
+        self, rows_max: int = 100_000, *, columns: Columns | None = None, answers_bytes_max: int = 1 << 20
     ) -> AsyncIterator[tuple[Answering, SingleViews]]:
         """What answers questions, and what finds single views."""
         postgres = Postgres(self.dsn, service="query", connections_max=2, seconds_max=60)
@@ -106,7 +106,7 @@ class Installation:
         hot = HotDatabase(postgres, rows_max)
         try:
             yield (
-                Answering(table, hot, engine, rows_max=10**9, answers_max=answers_max, memory=memory),
+                Answering(table, hot, engine, rows_max=10**9, answers_bytes_max=answers_bytes_max, memory=memory),
                 SingleViews(postgres, engine, table, self.folder),
             )
         finally:
@@ -125,7 +125,9 @@ async def answering(
     await postgres.open()
     engine = Engine(folder, threads=1, memory_bytes_max=1 << 30, questions_max=1)
     try:
-        yield Answering(ViewsTable(folder), HotDatabase(postgres, 100_000), engine, rows_max=10**9, answers_max=10)
+        yield Answering(
+            ViewsTable(folder), HotDatabase(postgres, 100_000), engine, rows_max=10**9, answers_bytes_max=1 << 20
+        )
     finally:
         engine.close()
         await postgres.close()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core.credentials import Credential
+from services.query.core.customers import Customers
 from services.query.core.question import Question
 from services.query.core.sql.statements import Statement
 from services.query.exporting import Exporting
@@ -32,16 +33,22 @@ NOW_MS = T0_MS + 6 * DAY_MS
 
 
 class Pouring(ViewsInMemory):
-    """Views in memory that come as batches; `problem` is raised, where it is set."""
+    """Views in memory that come as batches, once `may_answer`; `problem` is raised, where it is set."""
 
     problem: Exception | None = None
 
     def __init__(self, engine: Engine, views: list[View]) -> None:
         super().__init__(engine, views)
         self.was_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        #: Whose views, of each question.
+        self.asked: list[Customers] = []
 
     async def pour(self, question: Question, asked: Statement, take: Callable[[pa.RecordBatchReader], Any]) -> Any:
+        self.asked.append(question.customers)
         self.was_asked.set()
+        await self.may_answer.wait()
         if self.problem is not None:
             raise self.problem
         statement, tables = in_memory(question, self._views, asked)
@@ -91,10 +98,11 @@ async def desk(
     rows_max: int = 1_000,
     is_kept: bool = True,
     under_way_max: int = 2,
+    files: ExportFiles | None = None,
 ) -> AsyncIterator[Desk]:
     now_ms, at_door, reader = [NOW_MS], door(), Pouring(engine, views)
     exporting = Exporting(
-        ExportFiles(folder),
+        files or ExportFiles(folder),
         reader,  # type: ignore[arg-type]
         rows_max=rows_max,
         seconds_max=20,

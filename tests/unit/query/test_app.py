@@ -13,6 +13,7 @@ from openapi_spec_validator import validate
 
 from services.accounts.core.credentials import Credential
 from services.accounts.http.identities import Identities
+from services.accounts.looks import Audit
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.answer import About, Answer, Breakdown, Figure, Group, Overall, Span
 from services.query.core.customers import Customers
@@ -30,7 +31,7 @@ from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.openapi import Operation
 from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
-from tests.unit.query.door import Nowhere, door
+from tests.unit.query.door import NotedLooks, Nowhere, door
 
 NOW_MS = 1_774_569_600_000
 Asking = Callable[[Question], list[Statement]]
@@ -99,8 +100,10 @@ class FakeAnswers:
 class Desk:
     """The application at work, and a client to it."""
 
-    def __init__(self, client: Any, answers: FakeAnswers, known: Identities) -> None:
+    def __init__(self, client: Any, answers: FakeAnswers, known: Identities, audit: Audit) -> None:
         assert isinstance(known, Known)
+        assert isinstance(audit, NotedLooks)
+        self.audit = audit
         self.client = client
         self.known = known
         self.answers = answers
@@ -135,7 +138,7 @@ async def desk(
         now_ms=lambda: NOW_MS,
     )
     async with TestClient(TestServer(app)) as client:
-        yield Desk(client, answers, at_door.identities)
+        yield Desk(client, answers, at_door.identities, at_door.audit)
 
 
 async def test_an_answer_is_that_of_the_question_for_the_callers_customers() -> None:
@@ -219,6 +222,40 @@ async def test_a_customer_that_the_caller_may_not_see_does_not_exist_in_any_rout
             assert answers[0][0] == 404, path
             assert answers[0][1]["type"] == "urn:playhead:problem:unknown-customer"
     assert not at.answers.asked
+
+
+ONE_VIEWER = '{"not": {"or": [{"dimension": "viewer", "in": ["jane"]}, {"dimension": "viewer", "contains": "ann"}]}}'
+OF_FIGURES = {path: given for path, given in OF_CUSTOMERS.items() if not path.startswith("/v1/views")}
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "named"),
+    [
+        *((path, given | {"filter": ONE_VIEWER}, ["jane", "contains: ann"]) for path, given in OF_FIGURES.items()),
+        ("/v1/timeseries", {"by": "viewer"}, []),
+        ("/v1/breakdown", {"by": "viewer,video_title"}, []),
+        ("/v1/suspects", {"metric": "rebuffer_fraction", "dimensions": "cdn,viewer"}, []),
+    ],
+)
+async def test_figures_of_single_viewers_are_for_those_who_may_see_views_and_looks_at_them_are_noted(
+    path: str, given: dict[str, str], named: list[str]
+) -> None:
+    path = path.replace("{", "").replace("}", "")
+    async with desk() as at:
+        status, problem = await at.get(path, **given)
+        assert (status, problem["detail"]) == (403, "this needs the permission read_views")
+        at.audit.problem = PostgresAway("test")
+        assert not at.audit.noted
+        if named:
+            # What cannot be noted is not shown.
+            assert (await at.get(path, GLOBEX_VIEWER, **given))[0] == 503
+        assert not at.answers.asked
+        at.audit.problem = None
+        # Who reads the rows of it: the answer does not matter.
+        at.answers.found = TooManyRows()
+        await at.get(path, GLOBEX_VIEWER, **given)
+        assert at.answers.asked
+        assert at.audit.noted == [("viewer@globex", "looked_at_viewer", one) for one in named]
 
 
 @pytest.mark.parametrize("path", ["/v1/titles", "/v1/concurrency"])

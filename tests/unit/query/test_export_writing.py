@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from services.query.core.calendar import zones
 from services.query.core.resources.exports.exports import Format
 from services.query.rim.export_writing import write_batches, write_rows
 
@@ -66,3 +67,9 @@ def test_moments_and_days_have_times_of_the_zone_and_dates_beside_them(tmp_path:
             assert {str(day) for day in table["date"].to_pylist()} == {"2026-03-28"}
             found = table.to_pylist()
         assert list(found[0]) == ["from_ms", "from_at", "day", "date", "rebuffer_ms"]
+
+
+def test_every_time_zone_that_a_question_may_have_can_be_written(tmp_path: Path) -> None:
+    assert len(zones()) > 400
+    for name in zones():
+        assert write_rows(["from_ms"], [[one] for one in MOMENTS_MS], tmp_path / "rows", "csv", zone=name) == 3

@@ -106,6 +106,24 @@ async def test_another_organisations_export_does_not_exist_and_a_scope_opens_its
     assert ExportFiles(tmp_path).all() == []
 
 
+async def test_an_export_of_figures_of_single_viewers_needs_the_permission_to_see_views(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    async with desk(engine, views, tmp_path) as at:
+        for given in ({"by": "viewer"}, {"by": "cdn", "filter": '{"dimension": "viewer", "in": ["viewer-2"]}'}):
+            parameters = WITHIN | given
+            assert (await at.ask("POST", "/v1/exports", METRICS_TOKEN, of="breakdown", parameters=parameters))[0] == 403
+            at.audit.noted.clear()
+            _, job = await at.ask("POST", "/v1/exports", GLOBEX_VIEWER, of="breakdown", parameters=parameters)
+            looks = [target for _, action, target in at.audit.noted if action == "looked_at_viewer"]
+            assert looks == (["viewer-2"] if "filter" in given else [])
+            job = await at.done(job["id"], GLOBEX_VIEWER)
+            # The others of the organisation that may not see single viewers do not see it.
+            assert (await at.ask("GET", "/v1/exports", METRICS_TOKEN))[1] == {"exports": []}
+            assert (await at.ask("GET", job["href"], METRICS_TOKEN))[0] == 404
+            assert (await at.ask("GET", job["href"], GLOBEX_VIEWER))[0] == 200
+
+
 async def _trickling() -> AsyncIterator[bytes]:
     yield b'{"of": '
     await asyncio.Event().wait()

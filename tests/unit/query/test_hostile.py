@@ -118,7 +118,7 @@ async def passing_on(url: str) -> AsyncIterator[int]:
 async def test_no_question_is_answered_500(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(3)
     hot = InMemory([a_view(chance, f"view-{number}") for number in range(20)])
-    answering = Answering(NoWarehouse(Path()), hot, engine, rows_max=10**9, answers_max=0)
+    answering = Answering(NoWarehouse(Path()), hot, engine, rows_max=10**9, answers_bytes_max=0)
     app = make_app(
         Sources(answering, Suspecting(answering), Nowhere()),
         dataclasses.replace(door(), hosts=Hosts(["x"])),

@@ -53,6 +53,8 @@ def test_times_are_of_the_zone_unless_they_say_otherwise() -> None:
         ({"by": "cdn", "views_min": "1" + "0" * 50}, "views_min"),
         ({"by": "cdn", "tz": "../../etc/passwd"}, "tz"),
         ({"by": "cdn", "tz": "Mars/Olympus"}, "tz"),
+        # Files beside those of time zones.
+        *(({"by": "cdn", "tz": name}, "tz") for name in ("Factory", "localtime", "posixrules", "right/Europe/Berlin")),
         ({"by": "cdn", "from": "yesterday"}, "from"),
         ({"by": "cdn", "from": "1970-01-01"}, "from"),
         ({"by": "cdn", "from": "2026-03-30", "to": "2026-03-29"}, "from"),

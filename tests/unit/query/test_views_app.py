@@ -5,9 +5,11 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
+import aiohttp
 import msgspec
 import pytest
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
+from yarl import URL
 
 from services.accounts.core.credentials import Credential
 from services.query.core.answer import About
@@ -27,6 +29,7 @@ from tests.unit.processor.applications.video_views.beacons import mux
 from tests.unit.query.door import NotedLooks, Nowhere, door
 from tests.unit.query.reading import ABOUT
 from tests.unit.query.test_app import NOW_MS, FakeAnswers, headers_of
+from tests.unit.query.test_hostile import listening, passing_on
 
 T = TypeVar("T")
 
@@ -333,6 +336,35 @@ async def test_a_search_is_csv_where_that_is_accepted_with_a_link_to_the_next_pa
         assert set(audit.noted) == {("a token", "looked_at_viewer", "somebody"), ("a token", "exported_views", "*")}
         audit.problem = PostgresAway("away")
         assert (await get(client, "/v1/views?format=csv"))[0] == 503
+
+
+async def test_a_search_as_csv_with_a_long_filter_has_a_link_to_its_next_page_through_the_dashboard() -> None:
+    names = ", ".join(f'"{number:036d}"' for number in range(300))
+    query = {
+        "columns": "country",
+        "limit": "2",
+        "format": "csv",
+        "filter": f'{{"dimension": "viewer", "in": [{names}]}}',
+    }
+    app = make_app(
+        Sources(Searched(), FakeAnswers(), Nowhere()),
+        door(),
+        caller_questions_max=2,
+        seconds_max=20,
+        days_max=400,
+        now_ms=lambda: NOW_MS,
+    )
+    async with (
+        listening(app) as port,
+        passing_on(f"http://127.0.0.1:{port}") as before,
+        aiohttp.ClientSession(f"http://127.0.0.1:{before}", max_field_size=1 << 20) as client,
+    ):
+        asked = URL("/v1/views").with_query(query)
+        for _ in range(2):
+            async with client.get(asked, headers=headers_of(VIEWS_TOKEN)) as answer:
+                assert answer.status == 200, await answer.text()
+                assert len((await answer.text()).splitlines()) == 3
+                asked = answer.links["next"]["url"].relative()
 
 
 @pytest.mark.parametrize("path", ["/v1/views", "/v1/views?format=csv"])

@@ -11,7 +11,7 @@ from services.query.core import cursors, filters
 from services.query.core.answer import About
 from services.query.core.calendar import HOUR_MS
 from services.query.core.customers import Admit
-from services.query.core.dimensions import Dimension, dimension
+from services.query.core.dimensions import VIEWER_ID, Dimension, dimension
 from services.query.core.fields import NUMBERS, SINGLE
 from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
@@ -134,7 +134,7 @@ def understood(asked: AskedViews, admit: Admit, now_ms: int, *, days_max: int) -
 def _short(asked: AskedViews) -> list[Filter]:
     found = [
         Filter(dimension=name, values=(value,))
-        for name, value in (("viewer", asked.viewer), ("error_code", asked.error))
+        for name, value in ((VIEWER_ID, asked.viewer), ("error_code", asked.error))
         if value
     ]
     if asked.title:
@@ -144,11 +144,6 @@ def _short(asked: AskedViews) -> list[Filter]:
     for one in found:
         filters.check(one)
     return found
-
-
-def viewers_of(question: Question) -> tuple[str, ...]:
-    """The viewers that a question names, by their ids or parts of these: who looks at single ones is noted."""
-    return () if question.filter is None else filters.named_of(question.filter, "viewer")
 
 
 def in_parts(search: Search) -> list[Statement]:

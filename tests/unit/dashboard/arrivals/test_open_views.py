@@ -137,6 +137,8 @@ def test_what_only_the_end_of_a_view_decides_is_not_said_of_an_open_one_and_no_f
         ({"title": "cups"}, False),
         ({"error": "E1"}, True),
         ({"error": "E"}, False),
+        ({"score_at_least": 50.0}, True),
+        ({"score_at_least": 51.0}, False),
         ({"score_below": 51.0}, True),
         ({"score_below": 50.0}, False),
         ({"from": "1970-01-01T00:16:40Z"}, True),

@@ -4,14 +4,17 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from deploy.local.paths import ROOT
+from services.dashboard.arrivals.open_views import AskedOpenViews
 from services.query.core.dimensions import DIMENSIONS
 from services.query.core.fields import SINGLE
 from services.query.core.metrics import METRICS
-from services.query.core.resources.search import COUNTS
+from services.query.core.resources.search import COUNTS, AskedViews
 
 _CORE = Path(ROOT) / "services/dashboard/static/core"
 COLUMNS = (*SINGLE, *COUNTS)
@@ -19,17 +22,16 @@ COLUMNS = (*SINGLE, *COUNTS)
 NOON_MS = 1_795_867_200_000
 
 
-def computed(what: str) -> dict[str, str | None]:
+def computed(what: str) -> Any:
     script = (
-        "import { fieldText, fieldTitle } from './words/view_fields.js';"
+        "import { fieldText, fieldTitle, SEARCHED } from './words/view_fields.js';"
         "import { distributedBy, fieldOf } from './figures/behind.js';"
         "const of = (names, what) => Object.fromEntries(names.map((name) => [name, what(name)]));"
         f"console.log(JSON.stringify({what}));"
     )
     command = ["node", "--input-type=module", "-e", script]
     run = subprocess.run(command, cwd=_CORE, capture_output=True, text=True, timeout=60, check=True)
-    found: dict[str, str | None] = json.loads(run.stdout)
-    return found
+    return json.loads(run.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,13 @@ def titles() -> dict[str, str]:
     metrics = {name: one.title for name, one in METRICS.items()}
     known = metrics | by_field | dimensions | {name: title for name, title in own.items() if title is not None}
     return {name: known[name] for name in COLUMNS if name in known}
+
+
+def test_what_is_searched_for_is_asked_of_finished_and_of_open_views() -> None:
+    searched = set(computed("SEARCHED.map(({ name }) => name)"))
+    assert searched
+    for asked in (AskedViews, AskedOpenViews):
+        assert searched <= {field.encode_name for field in msgspec.structs.fields(asked)}, asked
 
 
 def test_each_column_has_words_and_no_name_of_a_field(titles: dict[str, str]) -> None:

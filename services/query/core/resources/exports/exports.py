@@ -80,6 +80,8 @@ class Job(msgspec.Struct, frozen=True):
     problem: str | None = None
     #: Whom its question names, by their ids or parts of these: who makes or fetches it looks at them.
     viewers: list[str] = []
+    #: Whether its rows are of single views or viewers: who has not the permission for these does not see it.
+    is_of_viewers: bool = False
 
     @property
     def whose(self) -> Customers:
@@ -155,7 +157,12 @@ class Wanted:
     @property
     def viewers(self) -> tuple[str, ...]:
         """The viewers that it names."""
-        return search.viewers_of(self.question)
+        return self.question.viewers
+
+    @property
+    def is_of_viewers(self) -> bool:
+        """Whether its rows are of single views or viewers."""
+        return self.search is not None or self.question.is_of_viewers
 
     @property
     def range(self) -> Range:
