@@ -107,10 +107,19 @@ def main() -> int:
     try:
         make(settings)
     except (psycopg.Error, DatabaseNewer) as error:
-        cause = str(error) if isinstance(error, DatabaseNewer) else f"{type(error).__name__} {error.sqlstate or ''}"
-        sys.stderr.write(f"the database is not as it must be: {cause}\n")
+        sys.stderr.write(f"{_cause(error)}\n")
         return 1
     return 0
+
+
+def _cause(error: psycopg.Error | DatabaseNewer) -> str:
+    """What to look at. Texts of psycopg are left out: they may name hosts and users."""
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        return (
+            "cannot connect to the database, or not log in: look at its log, and at the DSN's host, user and password"
+        )
+    why = str(error) if isinstance(error, DatabaseNewer) else f"{type(error).__name__} {error.sqlstate or ''}"
+    return f"the database is not as it must be: {why}"
 
 
 if __name__ == "__main__":

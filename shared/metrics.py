@@ -35,7 +35,8 @@ DISK_BYTES: Final = Metric("playhead_disk_bytes", "gauge", "Size of that disk in
 CERTIFICATE_END_SECONDS: Final = Metric(
     "playhead_certificate_end_seconds",
     "gauge",
-    "When the first certificate of a file that the process uses runs out, seconds since 1970.",
+    "When the first certificate of a file that the process uses runs out, seconds since 1970. If it reads the file at its start "
+    "alone, a renewed certificate counts from the next start on.",
     ("file",),
 )
 

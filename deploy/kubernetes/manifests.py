@@ -33,16 +33,21 @@ def build(overlay: str) -> list[dict[str, Any]]:
 
 def text(overlay: str) -> str:
     """The overlay as YAML. Raises `ManifestsWrong`."""
-    built = subprocess.run(
-        [*_kustomize(), str(FOLDER / "overlays" / overlay)],
+    return built(FOLDER / "overlays" / overlay)
+
+
+def built(folder: Path) -> str:
+    """What kustomize makes of a folder, as YAML. Raises `ManifestsWrong`."""
+    run = subprocess.run(
+        [*_kustomize(), str(folder)],
         capture_output=True,
         text=True,
         timeout=_SECONDS_MAX,
         check=False,
     )
-    if built.returncode != 0:
-        raise ManifestsWrong(f"{overlay}: {built.stderr.strip()}")
-    return built.stdout
+    if run.returncode != 0:
+        raise ManifestsWrong(f"{folder.name}: {run.stderr.strip()}")
+    return run.stdout
 
 
 def _kustomize() -> list[str]:

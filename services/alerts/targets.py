@@ -19,6 +19,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "pagerduty": ("routing_key",),
     "email": (),
 }
+KINDS: Final = tuple(_PARTS)
 
 
 class ReceiverWrong(ValueError):
@@ -29,7 +30,7 @@ def checked_target(kind: str, target: Mapping[str, Any]) -> dict[str, Any]:
     """Where a receiver of this kind is reached. Raises `ReceiverWrong`, which quotes nothing of it."""
     parts = _PARTS.get(kind)
     if parts is None:
-        raise ReceiverWrong(f"a kind is one of {', '.join(_PARTS)}")
+        raise ReceiverWrong(f"a kind is one of {', '.join(KINDS)}")
     if kind == "email":
         return {"to": _addresses(target.get("to"))}
     allowed = {*parts, *(["url"] if kind == "pagerduty" else [])}

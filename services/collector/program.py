@@ -80,7 +80,7 @@ def main(build: Build = _UNASKED) -> int:
         sys.stderr.write(f"collector: {error}\n")
         return EXIT_SETTINGS
     logs.configure("collector", settings)
-    certificates.watch(*settings.certificate_files, *certificate_files(settings.customers_dsn))
+    certificates.watch(*settings.certificate_files, read_again=certificate_files(settings.customers_dsn))
     metrics.declare("collector")
     stop = stop_on_signals()
     try:

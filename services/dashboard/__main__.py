@@ -48,10 +48,12 @@ def main(arguments: Sequence[str] = ()) -> int:
     logs.configure("dashboard", settings)
     certificates.watch(
         *settings.certificate_files,
-        *certificate_files(settings.postgres_dsn),
-        *certificate_files(settings.customers_dsn),
-        *certificate_files(settings.accounts_dsn),
         *([Path(settings.lookup_ca_file)] if settings.lookup_ca_file else []),
+        read_again=[
+            *certificate_files(settings.postgres_dsn),
+            *certificate_files(settings.customers_dsn),
+            *certificate_files(settings.accounts_dsn),
+        ],
     )
     metrics.declare("dashboard")
     stop = stop_on_signals()

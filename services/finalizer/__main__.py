@@ -69,7 +69,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     logs.configure("finalizer", settings)
     kafka = {*settings.certificate_files, *settings.views_kafka.certificate_files}
     databases = (settings.postgres_dsn, settings.customers_dsn, settings.accounts_dsn)
-    certificates.watch(*kafka, *(file for dsn in databases for file in certificate_files(dsn)))
+    certificates.watch(*kafka, read_again=[file for dsn in databases for file in certificate_files(dsn)])
     metrics.declare("finalizer")
     stop = stop_on_signals()
     try:

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     if list(arguments) not in ([], ["migrate"]):
         sys.stderr.write("notifications: the only command is migrate\n")
         return EXIT_SETTINGS
-    certificates.watch(*settings.certificate_files, *certificate_files(settings.postgres_dsn))
+    certificates.watch(*settings.certificate_files, read_again=certificate_files(settings.postgres_dsn))
     metrics.declare("notifications")
     try:
         schema.migrate(settings.postgres_dsn.get_secret_value())

@@ -8,16 +8,17 @@ import asyncio
 import random
 from collections import Counter
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import structlog
 
 from services.alerts.store import deliveries
 from services.alerts.store.deliveries import Claimed, Room
+from services.alerts.targets import KINDS
 from services.notifications.senders import Senders
 from services.notifications.settings import NotificationsSettings
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway
-from services.rim.telemetry.metrics import counter
+from services.rim.telemetry.metrics import begin, counter
 from shared.metrics import NOTIFICATIONS_MESSAGES
 
 log = structlog.get_logger(__name__)
@@ -30,6 +31,9 @@ _LEASE_MORE_SECONDS: Final = 30.0
 #: Messages under way: to one receiver, and which part of all to those of one organisation.
 OF_RECEIVER_MAX: Final = 4
 OF_ORGANISATION_PART: Final = 4
+
+#: Of an attempt.
+_Counted = Literal["delivered", "again", "dead"]
 
 
 class Sending:
@@ -45,6 +49,7 @@ class Sending:
         # Connecting, logging in and sending an e-mail may each take as long as an answer.
         self._lease_seconds = 5 * settings.answer_ms_max / 1_000 + _LEASE_MORE_SECONDS
         self._of_organisation = max(1, settings.messages_max // OF_ORGANISATION_PART)
+        begin(NOTIFICATIONS_MESSAGES, KINDS, get_args(_Counted))
 
     async def run(self) -> None:
         """Sends until cancelled. Raises errors that it cannot handle."""
@@ -108,16 +113,20 @@ class Sending:
     async def _say(self, claimed: Claimed, problem: str | None, *, may_pass: bool) -> None:
         if problem is None:
             await self._postgres.ask(partial(deliveries.delivered, delivery_id=claimed.id))
-            counter(NOTIFICATIONS_MESSAGES).labels(claimed.kind, "delivered").inc()
+            _count(claimed, "delivered")
             return
         wait_seconds = None
         if may_pass and claimed.attempts < self._settings.attempts_max:
             wait_seconds = wait_bound_seconds(self._settings, claimed.attempts) * random.uniform(0.5, 1.0)
-        outcome = "dead" if wait_seconds is None else "again"
+        outcome: _Counted = "dead" if wait_seconds is None else "again"
         log.warning("not_delivered", message_id=claimed.id, kind=claimed.kind, attempt=claimed.attempts, why=problem)
         fail = partial(deliveries.failed, delivery_id=claimed.id, problem=problem, wait_seconds=wait_seconds)
         await self._postgres.ask(fail)
-        counter(NOTIFICATIONS_MESSAGES).labels(claimed.kind, outcome).inc()
+        _count(claimed, outcome)
+
+
+def _count(claimed: Claimed, outcome: _Counted) -> None:
+    counter(NOTIFICATIONS_MESSAGES).labels(claimed.kind, outcome).inc()
 
 
 def wait_bound_seconds(settings: NotificationsSettings, failed: int) -> float:

@@ -59,9 +59,8 @@ def main() -> int:
         return EXIT_SETTINGS
     logs.configure("query", settings)
     certificates.watch(
-        *certificate_files(settings.postgres_dsn),
-        *certificate_files(settings.accounts_dsn),
         *([Path(settings.lookup_ca_file)] if settings.lookup_ca_file else []),
+        read_again=[*certificate_files(settings.postgres_dsn), *certificate_files(settings.accounts_dsn)],
     )
     metrics.declare("query")
     stop = stop_on_signals()

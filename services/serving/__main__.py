@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             for line in repair(settings, refill=given.refill):
                 print(line)  # noqa: T201 - the command's output
             return 0
-        certificates.watch(*settings.certificate_files, *certificate_files(settings.postgres_dsn))
+        certificates.watch(*settings.certificate_files, read_again=certificate_files(settings.postgres_dsn))
         metrics.declare("serving")
         _serve(settings, stop_on_signals())
     except (TopicsWrong, OSError) as error:

@@ -4,7 +4,7 @@ Headers, all UTF-8: `reason` (one of `Reason`), `detail` (a sentence), `service`
 `topic/partition/offset`), `customer` where the input names one, `content-type` and `content-encoding` where there was a request.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 Reason = Literal[
     "undecodable",
@@ -23,3 +23,6 @@ Reason = Literal[
     "object_refused",
     "table_full",
 ]
+
+#: The application raised, on a record or at a deadline: the fault is its own, not the input's.
+APPLICATION_FAILED: Final[tuple[Reason, ...]] = ("fold_failed", "fire_failed")

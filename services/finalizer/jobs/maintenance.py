@@ -21,7 +21,7 @@ from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
-from services.rim.telemetry.metrics import counter, histogram
+from services.rim.telemetry.metrics import begin, counter, histogram
 from shared.metrics import FINALIZER_MAINTENANCE_FAILURES, FINALIZER_MAINTENANCE_SECONDS
 
 log = structlog.get_logger(__name__)
@@ -111,6 +111,7 @@ class Maintenance:
         self._clustered: dict[str, int] = {}
         #: The day on which customers' own retention was last seen to, by table; Postgres's under an empty name.
         self._seen_to: dict[str, int] = {}
+        begin(FINALIZER_MAINTENANCE_FAILURES, [table.name for table in kept])
 
     @staticmethod
     def of(

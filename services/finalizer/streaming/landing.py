@@ -23,6 +23,7 @@ from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.forgotten import frame_of, without_forgotten
 from services.finalizer.transforms.spark_schema import spark_schema
 from services.finalizer.transforms.views import (
+    REASONS,
     latest_per_view,
     may_be_stored,
     minute_of_hour,
@@ -32,7 +33,7 @@ from services.finalizer.transforms.views import (
 from services.finalizer.warehouse import views_table
 from services.rim.database.view_rows import COLUMNS, CUT, TEXTS, VIEW_ID_BYTES_MAX
 from services.rim.process.crash_points import CrashPoints
-from services.rim.telemetry.metrics import counter
+from services.rim.telemetry.metrics import begin, counter
 from shared.measures import MEMBER_CHARACTERS_MAX
 from shared.metrics import FINALIZER_UNPARSED, FINALIZER_VIEWS
 from shared.schemas.view import View
@@ -88,6 +89,7 @@ class Landing:
         self._crash_points = crash_points
         #: Who holds it writes tables of views, and the serving database: a batch, or what follows from batches (`upkeep`).
         self.turn = threading.Lock()
+        begin(FINALIZER_UNPARSED, REASONS)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Lands the batch; returns how many records it held. What it makes dirty is rebuilt by `rebuilding`."""

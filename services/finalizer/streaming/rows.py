@@ -10,10 +10,11 @@ from pyspark.sql import functions as sf
 from services.finalizer.row_topics import PLACE, RowTopic
 from services.finalizer.streaming.batches import checkpoint_id, timed
 from services.finalizer.transforms.rows import newest, parse
+from services.finalizer.transforms.views import REASONS
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
 from services.rim.process.crash_points import CrashPoints
-from services.rim.telemetry.metrics import counter
+from services.rim.telemetry.metrics import begin, counter
 from shared.metrics import FINALIZER_ROWS, FINALIZER_UNPARSED
 
 
@@ -30,6 +31,7 @@ class RowLanding:
         self._crash_points = crash_points
         #: Held while the table's files are rewritten: by a merge, or by maintenance.
         self.turn = threading.Lock()
+        begin(FINALIZER_UNPARSED, REASONS)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Lands the batch; returns how many records it held."""

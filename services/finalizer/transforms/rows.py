@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from services.finalizer.row_topics import RowTopic
 from services.finalizer.transforms.spark_schema import never_null, spark_schema
-from services.finalizer.transforms.views import DAY_MS
+from services.finalizer.transforms.views import DAY_MS, INVALID, UNDECODABLE, UNKNOWN_VERSION
 
 _CORRUPT: Final = "_corrupt"
 
@@ -24,7 +24,7 @@ def columns_of(topic: RowTopic) -> StructType:
 def parse(records: DataFrame, topic: RowTopic) -> DataFrame:
     """Records as the Kafka source gives them -> the columns of the table but `landed_at_ms`, and `value` and `reason`.
 
-    `reason` is null for a row; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
+    `reason` is null for a row; otherwise it says why this code cannot read the record: one of `views.REASONS`.
     """
     fields = columns_of(topic)
     text = sf.col("value").cast("string")
@@ -65,9 +65,9 @@ def _reason(topic: RowTopic) -> Column:
     """Why the flat row cannot be used, or null. The first that holds is given."""
     unreadable = sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull()
     reason = (
-        sf.when(sf.col("schema_version") > topic.schema_version, sf.lit("unknown_version"))
-        .when(unreadable, sf.lit("undecodable"))
-        .when(_any(sf.col(name).isNull() for name in never_null(topic.schema)), sf.lit("invalid"))
+        sf.when(sf.col("schema_version") > topic.schema_version, sf.lit(UNKNOWN_VERSION))
+        .when(unreadable, sf.lit(UNDECODABLE))
+        .when(_any(sf.col(name).isNull() for name in never_null(topic.schema)), sf.lit(INVALID))
     )
     return reason if topic.tombstone_of is None else sf.when(~sf.col("deleted"), reason)
 

@@ -22,6 +22,11 @@ DAY_MS: Final = 24 * HOUR_MS
 
 _VIEW: Final = spark_schema(View)
 _CORRUPT: Final = "_corrupt"
+#: Why a record cannot be read.
+UNKNOWN_VERSION: Final = "unknown_version"
+UNDECODABLE: Final = "undecodable"
+INVALID: Final = "invalid"
+REASONS: Final = (UNKNOWN_VERSION, UNDECODABLE, INVALID)
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class _Steps:
 def parse(records: DataFrame) -> DataFrame:
     """Records as the Kafka source gives them -> table `views`' columns but `landed_at_ms`, and `value`, `record_bytes`, `reason`.
 
-    `reason` is null for a view; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
+    `reason` is null for a view; otherwise it says why this code cannot read the record: one of `REASONS`.
     """
     steps = _steps()
     # Steps of their own, so that the optimiser does not write the long condition out at every use.
@@ -139,9 +144,9 @@ def _reason() -> Column:
     """Why the flat row cannot be used, or null. The first that holds is given."""
     missing = _any(sf.col(name).isNull() for name in required(View))
     return (
-        sf.when(sf.col("schema_version") > SCHEMA_VERSION, sf.lit("unknown_version"))
-        .when(sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull(), sf.lit("undecodable"))
-        .when(missing | _not_allowed(), sf.lit("invalid"))
+        sf.when(sf.col("schema_version") > SCHEMA_VERSION, sf.lit(UNKNOWN_VERSION))
+        .when(sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull(), sf.lit(UNDECODABLE))
+        .when(missing | _not_allowed(), sf.lit(INVALID))
     )
 
 

@@ -1,5 +1,6 @@
-"""When a process's certificates expire. Read at each scrape of the metrics, so that a renewed certificate is seen at once."""
+"""When a process's certificates expire. Their files are read at each scrape of the metrics."""
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -9,10 +10,20 @@ from services.rim.telemetry.metrics import gauge
 from shared.metrics import CERTIFICATE_END_SECONDS
 
 
-def watch(*files: Path) -> None:
-    """From now on metrics report the certificates in these PEM files, by the file's name."""
-    for file in files:
+def watch(*files: Path, read_again: Iterable[Path] = ()) -> None:
+    """From now on metrics report the certificates in these PEM files, by the file's name.
+
+    What the process has read at its start it holds until its end: a file that is renewed later is not what it trusts. Files in
+    `read_again` are read for each new connection, and reported as they are.
+    """
+    for file in read_again:
         gauge(CERTIFICATE_END_SECONDS).labels(file.name).set_function(partial(end_seconds, file))
+    for file in files:
+        gauge(CERTIFICATE_END_SECONDS).labels(file.name).set_function(partial(_first_end, file, end_seconds(file)))
+
+
+def _first_end(file: Path, held_seconds: float) -> float:
+    return min(held_seconds, end_seconds(file))
 
 
 def end_seconds(file: Path) -> float:

@@ -1,7 +1,9 @@
 """Creates the metrics declared in `shared.metrics`, in one registry per process."""
 
 import threading
+from collections.abc import Sequence
 from functools import cache
+from itertools import product
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
@@ -37,6 +39,15 @@ def declare(service: ServiceName) -> None:
     make = {"counter": counter, "gauge": gauge, "histogram": histogram}
     for metric in of_service(service):
         make[metric.kind](metric)
+
+
+def begin(metric: Metric, *values: Sequence[str]) -> None:
+    """Makes a counter's series at 0, one for each combination of these values of its labels.
+
+    A rule that asks for an increase sees only what a series adds: a series that appears with its first count has added nothing.
+    """
+    for labels in product(*values):
+        counter(metric).labels(*labels)
 
 
 @cache

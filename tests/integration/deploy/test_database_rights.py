@@ -1,8 +1,12 @@
 """`python -m deploy.database` makes users that may do what their service does, and nothing else; it may run again."""
 
+import os
 import re
 import secrets
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pydantic
@@ -11,10 +15,14 @@ from psycopg.conninfo import make_conninfo
 
 from deploy import database
 from deploy.database import DatabaseSettings
+from deploy.local.paths import ROOT
 from deploy.local.postgres import Postgres
 from deploy.observability.experience import CUSTOMERS, PANELS, SqlPanel
 from services.alerts.store import forgetting
 from services.alerts.store.deliveries import CLAIM
+from services.collector.customers.table import CustomersTable
+from services.collector.intake.sender.customers import Found
+from tests.integration.accounts.accounts_parts import HERE, PASSWORD, site
 from tests.integration.observability.grafana import filled
 
 pytestmark = pytest.mark.integration
@@ -28,15 +36,20 @@ PASSWORDS = {
 def made(postgres: Postgres) -> Iterator[str]:
     """The superuser's address of a database that the command has made twice."""
     dsn = postgres.create_database("rights")
-    passwords = {f"{user}_password": pydantic.SecretStr(password) for user, password in PASSWORDS.items()}
     for _ in range(2):
-        database.make(DatabaseSettings(dsn=pydantic.SecretStr(dsn), **passwords))
+        make(dsn)
     yield dsn
     # Users belong to the whole server, which other tests use too.
     with psycopg.connect(postgres.dsn, autocommit=True) as connection:
         connection.execute("DROP DATABASE rights WITH (FORCE)")
         for user in database.USERS:
             connection.execute(f"DROP ROLE {user}")  # type: ignore[arg-type]
+
+
+def make(dsn: str) -> None:
+    """What the command does."""
+    passwords = {f"{user}_password": pydantic.SecretStr(password) for user, password in PASSWORDS.items()}
+    database.make(DatabaseSettings(dsn=pydantic.SecretStr(dsn), **passwords))
 
 
 def as_user(dsn: str, user: str) -> psycopg.Connection:
@@ -119,3 +132,75 @@ def test_the_finalizer_deletes_what_alerts_have_of_a_customer_or_a_viewer(made: 
 def test_a_user_without_a_password_cannot_log_in(made: str) -> None:
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(make_conninfo(made, user="collector"))
+
+
+_MADE_BY_PEOPLE = """
+    INSERT INTO collector.customers (customer_id, keys, signing_keys) VALUES ('acme', '{acme-key}', ARRAY[repeat('0a', 32)]);
+    INSERT INTO collector.keys (key, customer_id, name, made_by) VALUES ('own-key', 'acme', 'web', 'somebody');
+    INSERT INTO limits.stored VALUES ('acme', 7, 70, '2026-02-01');
+    INSERT INTO alerts.environments VALUES ('acme', 3);
+    INSERT INTO alerts.receivers (organisation_id, name, kind, target, changed_by)
+        SELECT id, 'ops', 'slack', '{"url": "https://chat.example.com"}', 'somebody' FROM accounts.organisations;
+    INSERT INTO alerts.rules (customer_id, body, changed_by) VALUES ('acme', '{}', 'somebody');
+    INSERT INTO accounts.retention VALUES ('acme', 'views', 30);
+"""
+
+
+def in_postgres_alone(dsn: str) -> dict[str, Any]:
+    """The rows of every table that nothing else has, and how far each schema was migrated."""
+    with psycopg.connect(dsn) as connection:
+        tables = connection.execute("""
+            SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+            WHERE schemaname IN ('accounts', 'alerts', 'collector', 'limits', 'public') ORDER BY 1
+        """).fetchall()
+        return {
+            name: connection.execute(f"SELECT t::text FROM {name} AS t ORDER BY 1").fetchall()  # type: ignore[arg-type]
+            for (name,) in tables
+        }
+
+
+async def test_a_database_that_was_lost_is_made_again_from_its_backup_by_the_runbooks_commands(
+    made: str, postgres: Postgres, tmp_path: Path
+) -> None:
+    commands = re.findall(r"`(pg_\w+ [^`]+)`", (ROOT / "docs/runbook.md").read_text())
+    backup, restore = commands
+    dsn = postgres.create_database("lost")
+    make(dsn)
+
+    def run(command: str) -> None:
+        environ = {**os.environ, "DATABASE_DSN": dsn, "PATH": f"{postgres.programs}:{os.environ['PATH']}"}
+        subprocess.run(["sh", "-c", command], check=True, timeout=60, cwd=tmp_path, env=environ)
+
+    def drop() -> None:
+        with psycopg.connect(made, autocommit=True) as connection:
+            connection.execute("DROP DATABASE lost WITH (FORCE)")
+
+    try:
+        async with site(dsn) as home:
+            await home.owner()
+        with psycopg.connect(dsn) as connection:
+            connection.execute(_MADE_BY_PEOPLE)
+            connection.execute("INSERT INTO finalizer.swapped VALUES (7)")
+        run(backup)
+        before = in_postgres_alone(dsn)
+        drop()
+
+        postgres.create_database("lost")
+        run(restore)
+        make(dsn)
+
+        assert in_postgres_alone(dsn) == before
+        empty = [name for name, rows in before.items() if not rows]
+        assert not {"accounts.people", "accounts.audit", "collector.keys", "alerts.rules", "limits.stored"} & set(empty)
+        async with site(dsn) as home:
+            assert await home.accounts.log_in("owner@example.com", PASSWORD, **HERE)
+        found = [CustomersTable(dsn).customers.find(key) for key in ("acme-key", "own-key")]
+        assert [isinstance(one, Found) and one.terms.signing_keys for one in found] == [("0a" * 32,)] * 2
+        for user, statement in MAY:
+            with as_user(dsn, user) as connection:
+                connection.execute(statement)  # type: ignore[arg-type]
+        with as_user(dsn, "finalizer") as connection:
+            # `publish` fills it.
+            assert connection.execute("SELECT FROM finalizer.swapped").fetchall() == []
+    finally:
+        drop()

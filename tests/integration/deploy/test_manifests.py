@@ -229,6 +229,30 @@ def test_the_finalizer_has_one_driver_at_a_time(overlay: str) -> None:
 
 
 @overlays
+def test_pods_that_share_a_disk_of_one_node_follow_each_other_whichever_starts_first(overlay: str) -> None:
+    sharers: dict[str, list[str]] = {}
+    for name, pod in pods(overlay).items():
+        for volume in pod.get("volumes", []):
+            if "persistentVolumeClaim" in volume:
+                sharers.setdefault(volume["persistentVolumeClaim"]["claimName"], []).append(name)
+    claims = of_kind(overlay, "PersistentVolumeClaim")
+    shared = {
+        claim: names
+        for claim, names in sharers.items()
+        if len(names) > 1 and "ReadWriteMany" not in claims[claim]["spec"]["accessModes"]
+    }
+    assert shared == {"warehouse": ["finalizer", "query"]}
+    for names in shared.values():
+        for name in names:
+            (term,) = pods(overlay)[name]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            assert term["topologyKey"] == "kubernetes.io/hostname"
+            # Its own labels are among those that it looks for: else the first pod waits for one that waits for it.
+            for other in names:
+                labels = workloads(overlay)[other]["spec"]["template"]["metadata"]["labels"]
+                assert term["labelSelector"]["matchLabels"].items() <= labels.items(), (name, other)
+
+
+@overlays
 def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
     policies = of_kind(overlay, "NetworkPolicy")
     nothing = policies["nothing"]["spec"]

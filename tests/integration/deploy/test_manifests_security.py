@@ -1,9 +1,15 @@
 """The manifests let every service in by TLS with a password of its own and the rights of docs/security.md, and hold no secret."""
 
+import json
+import os
 import re
+import shlex
+from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
+import yaml
 
 from deploy.kubernetes import manifests
 from deploy.local.paths import ROOT
@@ -12,6 +18,7 @@ from services.collector.settings import CollectorSettings
 from services.processor.settings import ProcessorSettings
 from services.rim.process.secrets import with_secrets
 from shared.settings import Settings, SettingsError
+from tests.documents import all_blocks
 from tests.integration.deploy.manifested import (
     SETTINGS,
     SETTINGS_OF,
@@ -118,6 +125,82 @@ def test_kafkas_users_are_those_that_log_in_with_the_documented_rights_and_no_ot
         assert one["spec"]["authentication"] == {"type": "scram-sha-512"}
         wanted = [right._replace(user=named(user)) for right in documented() if right.user == user]
         assert sorted(rights(one)) == sorted(wanted)
+
+
+@pytest.fixture(scope="module")
+def with_commands(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Every object of an overlay of all applications that has taken in the operator's commands, by kind and name."""
+    folder = tmp_path_factory.mktemp("overlay").resolve()
+    place = Path(os.path.relpath(manifests.FOLDER.resolve(), folder))
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "playhead",
+        "resources": [str(place / "overlays/production-applications")],
+        "components": [str(place / "components/strimzi-operators")],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    found = yaml.safe_load_all(manifests.built(folder))
+    return {(one["kind"], one["metadata"]["name"]): one for one in found if one}
+
+
+def test_every_documented_user_can_be_had_on_kubernetes_with_its_rights(
+    with_commands: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    users = {name: one for (kind, name), one in with_commands.items() if kind == "KafkaUser"}
+    assert users.keys() == {named(right.user) for right in documented()}
+    granted = [right for one in users.values() for right in rights(one)]
+    assert sorted(granted) == sorted(right._replace(user=named(right.user)) for right in documented())
+    assert {one["metadata"]["labels"]["strimzi.io/cluster"] for one in users.values()} == {"playhead"}
+
+
+def test_the_operators_commands_have_a_container_of_each_of_their_users(
+    with_commands: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    deployment = with_commands["Deployment", "commands"]
+    kubernetes_validate.validate(deployment, "1.36", strict=True)
+    pod = deployment["spec"]["template"]
+    assert pod["metadata"]["labels"]["playhead.dev/kafka"] == "client"
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    common_map = pod["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"]
+    data = with_commands["ConfigMap", common_map]["data"]
+    of_container = {}
+    for container in pod["spec"]["containers"]:
+        (mount,) = [one for one in container["volumeMounts"] if one["mountPath"] == "/etc/playhead"]
+        sources = volumes[mount["name"]]["projected"]["sources"]
+        files = {item["path"]: source["secret"]["name"] for source in sources for item in source["secret"]["items"]}
+        environ = data | {one["name"]: one["value"] for one in container["env"]}
+        assert files.keys() == {
+            environ.pop(f"PLAYHEAD_KAFKA_{name}_FILE").removeprefix("/etc/playhead/") for name in ("CA", "PASSWORD")
+        }
+        given = ProcessorSettings.load(environ | {"PLAYHEAD_KAFKA_CA_FILE": "ca", "PLAYHEAD_KAFKA_PASSWORD": "p"})
+        assert given.kafka_username == files["kafka-password"]
+        assert ("KafkaUser", given.kafka_username) in with_commands
+        assert container["image"] == "playhead-processor:0.1.0"
+        of_container[container["name"]] = given.kafka_username
+    assert of_container == {"growing": "growing", "redrive": "operator", "state": "video-views"}
+
+
+def test_the_document_of_growing_names_what_there_is_and_keeps_the_slots_disks(
+    with_commands: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    blocks = [block.text for block in all_blocks() if block.document.endswith("growing.md") and block.test in __file__]
+    lines = [shlex.split(line) for text in blocks for line in text.splitlines()]
+    assert [line[3] for line in lines] == ["patch", "exec", "exec", "scale", "set", "scale"]
+    slots = with_commands["StatefulSet", "processor"]
+    for line in lines:
+        assert line[:3] == ["kubectl", "-n", "playhead"]
+        kind, name = next(word for word in line if "/" in word).split("/")
+        assert ({"statefulset": "StatefulSet", "deployment": "Deployment"}[kind], name) in with_commands
+        if line[3] == "exec":
+            names = [one["name"] for one in with_commands["Deployment", name]["spec"]["template"]["spec"]["containers"]]
+            assert line[line.index("-c") + 1] in names
+    assert slots["spec"]["persistentVolumeClaimRetentionPolicy"]["whenScaled"] == "Delete"
+    patch = json.loads(lines[0][-1].removeprefix("--patch="))
+    slots["spec"]["persistentVolumeClaimRetentionPolicy"] |= patch["spec"]["persistentVolumeClaimRetentionPolicy"]
+    assert slots["spec"]["persistentVolumeClaimRetentionPolicy"]["whenScaled"] == "Retain"
+    kubernetes_validate.validate(slots, "1.36", strict=True)
+    assert lines[-1][-1] == f"--replicas={slots['spec']['replicas']}"
 
 
 @overlays

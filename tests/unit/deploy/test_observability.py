@@ -77,6 +77,20 @@ def test_every_metric_is_counted_by_its_own_service() -> None:
         assert services == {owner if owner in get_args(ServiceName) else "rim"}, name
 
 
+def test_a_counter_whose_every_count_raises_an_alert_begins_at_0() -> None:
+    """A series that appears with its first count adds nothing that a rule could see."""
+    asked = {
+        name
+        for rule in rules()
+        if "alert" in rule and rule["expr"].rstrip().endswith("> 0")
+        for name in re.findall(r"increase\((\w+)", rule["expr"])
+    }
+    sources = [file.read_text() for file in (ROOT / "services").rglob("*.py")]
+    begun = {name for source in sources for name in re.findall(r"\bbegin\((?:metrics\.)?([A-Z_]+)", source)}
+    assert asked
+    assert asked == {getattr(metrics, name).name for name in begun}
+
+
 def test_every_metric_is_on_a_dashboard_or_in_a_rule() -> None:
     queried = {name for rule in rules() for name in series(rule["expr"])}
     for board in dashboards.ALL:

@@ -44,7 +44,7 @@ def commands(beginning: str) -> list[str]:
 
 
 def test_each_step_is_shown_by_a_command() -> None:
-    assert len(steps()) == 10
+    assert len(steps()) == 11
     for name, items in steps().items():
         assert items, name
         for item in items:

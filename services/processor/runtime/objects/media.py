@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice, zip_longest
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import structlog
 
@@ -19,7 +19,7 @@ from services.processor.engine.core.core import Core
 from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
 from services.processor.runtime.objects.object_store import ObjectRefused, ObjectsAway, ObjectStore
 from services.rim.process.crash_points import CrashPoints
-from services.rim.telemetry.metrics import counter, histogram
+from services.rim.telemetry.metrics import begin, counter, histogram
 from shared.metrics import PROCESSOR_MEDIA, PROCESSOR_MEDIA_BYTES, PROCESSOR_MEDIA_SECONDS
 from shared.settings import Settings
 
@@ -31,6 +31,9 @@ RETRY_SECONDS_MAX: Final = 30.0
 _DOUBLINGS_MAX: Final = 10
 #: Requests of one partition in the pool at once, for each of its threads.
 AT_ONCE_BY_THREAD: Final = 2
+
+#: Of a try that another one follows.
+_Again = Literal["failed", "declined"]
 
 
 class MediaPool:
@@ -55,6 +58,7 @@ class MediaPool:
         self._crash_points = crash_points
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="media")
+        begin(PROCESSOR_MEDIA, [application], [*get_args(MediaOutcome), *get_args(_Again)])
 
     def submit(self, partition: int, request: MediaRequest, stopped: threading.Event) -> Future[MediaOutcome]:
         """Works a request: see `work`."""
@@ -165,7 +169,7 @@ class Media:
         """The request is tried again later."""
         seconds = retry_seconds(one.tries)
         self._waiting[key] = _Waiting(one.request, time.monotonic() + seconds, one.tries + 1, refused_since)
-        outcome = "failed" if refused_since is None else "declined"
+        outcome: _Again = "failed" if refused_since is None else "declined"
         counter(PROCESSOR_MEDIA).labels(self._application, outcome).inc()
         log.warning("media_failed", object=one.request.name, error=str(error), again_in_seconds=seconds)
 

@@ -14,7 +14,7 @@ import structlog
 
 from services.processor.engine.record import Record
 from services.processor.runtime.partition.transaction import Durable
-from services.rim.telemetry.metrics import counter
+from services.rim.telemetry.metrics import begin, counter
 from shared.metrics import PROCESSOR_LEAPS
 
 log = structlog.get_logger(__name__)
@@ -27,6 +27,7 @@ class AppendTimes:
         self._application = application
         self._partition = partition
         self._lead_ms_max = lead_ms_max
+        begin(PROCESSOR_LEAPS, [application], [str(partition)])
 
     def bounded(self, records: Sequence[Record], last_commit: Durable) -> list[Record]:
         """The records unchanged, without those that are ahead; these are counted and logged."""

@@ -17,7 +17,7 @@ from services.processor.runtime.slot.fencing import outcome_of
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.standby.heartbeats import Heartbeats
-from services.processor.runtime.standby.roles import Patience, may_go_active, standbys, successor
+from services.processor.runtime.standby.roles import HomeComing, Patience, may_go_active, standbys, successor
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry import gauges
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 #: How long a replica that handed over waits for a heartbeat of its successor at work.
 SUCCESSOR_SECONDS_MAX: Final = 3.0
 SUCCESSOR_POLL_SECONDS: Final = 0.02
+_STARTING: Final = Check(ok=False, why="starting")
 
 
 class Replica:
@@ -54,7 +55,8 @@ class Replica:
         self._standby: Standby | None = None
         self._turned_at = time.monotonic()
         self._lags: dict[int, int] = {}
-        self._is_standing_by = False
+        #: While it stands by: whether it is ready. Another thread asks.
+        self._standing_by = _STARTING
         self._home_ready_since: float | None = None
         self._is_clean = True
 
@@ -71,7 +73,7 @@ class Replica:
         """Whether it does what its role asks."""
         if self._worker is not None:
             return self._worker.is_ready()
-        return Check(self._is_standing_by, "standing by" if self._is_standing_by else "starting")
+        return self._standing_by
 
     # Lookups.
 
@@ -138,6 +140,7 @@ class Replica:
     def _stand_by(self, stop: threading.Event, heartbeats: Heartbeats) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when stopped before."""
         standby = self._standby = Standby(self._plan, self._stores)
+        home_coming = HomeComing(self._plan.settings.replica, self._patience)
         warm: dict[int, RocksStore] | None = None
         try:
             while not stop.is_set():
@@ -150,8 +153,8 @@ class Replica:
                 standby.copy()
                 self._stores.tables.turn()
                 standby.questions.answer()
-                self._is_standing_by = True
                 self._show_copies(standby.lags())
+                self._standing_by = home_coming.check(others, self._lags, time.monotonic())
                 heartbeats.announce("standby", standby.partitions, lags=self._lags)
                 now, since = time.monotonic(), heartbeats.listening_since
                 if may_go_active(
@@ -163,7 +166,7 @@ class Replica:
                     break
             return warm
         finally:
-            self._is_standing_by = False
+            self._standing_by = _STARTING
             self._standby = None
             self._show_copies({})
             if warm is None:

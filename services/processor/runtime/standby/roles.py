@@ -7,6 +7,7 @@ partitions, and the producers of the others are fenced.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from services.rim.admin.admin import Check
 from shared.schemas.presence import Presence
 
 
@@ -32,6 +33,8 @@ class Patience:
     lag_records_max: int = 10_000
     #: How long the home replica is a caught-up standby before the slot is handed back to it.
     settle: float = 10.0
+    #: What a caught-up home replica waits for its slot beyond that, until it is ready without it: nobody seems to hand back.
+    overdue: float = 60.0
 
 
 def may_go_active(
@@ -53,18 +56,47 @@ def successor(others: Mapping[int, Heard], partitions: frozenset[int], *, now: f
     """The first standby that lives and has a fresh copy of all `partitions`; None without one."""
     for replica in sorted(others):
         heard = others[replica]
-        lags = heard.beat.lags
-        if not _is_standing_by(heard, now, patience) or not partitions <= lags.keys():
-            continue
-        if sum(lags[partition] for partition in partitions) <= patience.lag_records_max:
+        if _is_standing_by(heard, now, patience) and _is_fresh(heard.beat.lags, partitions, patience):
             return replica
     return None
+
+
+class HomeComing:
+    """Whether a replica that stands by is ready. The home replica is not, while another works its slot.
+
+    Who restarts or drains slots one after the other goes on when one is ready. The next one takes the standby along that works this
+    one's slot, so that has to be at home again, or no copy is warm. A slot that is not handed back though it could be must not hold
+    up everything: then home is ready, `overdue` seconds later.
+    """
+
+    def __init__(self, replica: int, patience: Patience) -> None:
+        self._replica = replica
+        self._patience = patience
+        self._fresh_since: float | None = None
+
+    def check(self, others: Mapping[int, Heard], lags: Mapping[int, int], now: float) -> Check:
+        """`lags`: of the copies here, in records, by partition."""
+        if self._replica > 0:
+            return Check(ok=True, why="standing by")
+        active = next((heard.beat for heard in others.values() if heard.beat.role == "active"), None)
+        if active is None or not _is_fresh(lags, frozenset(active.partitions), self._patience):
+            self._fresh_since = None
+            return Check(ok=False, why="starting" if active is None else f"replica {active.replica} works the slot")
+        self._fresh_since = self._fresh_since or now
+        is_overdue = now - self._fresh_since >= self._patience.settle + self._patience.overdue
+        why = f"replica {active.replica} works the slot, and is to hand it back"
+        return Check(is_overdue, f"standing by: {why}" if is_overdue else why)
 
 
 def standbys(everyone: Iterable[Heard], partition: int, *, now: float, patience: Patience) -> list[Presence]:
     """The standbys that live and have a copy of `partition`, the freshest first."""
     found = [heard.beat for heard in everyone if _is_standing_by(heard, now, patience) and partition in heard.beat.lags]
     return sorted(found, key=lambda beat: beat.lags[partition])
+
+
+def _is_fresh(lags: Mapping[int, int], partitions: frozenset[int], patience: Patience) -> bool:
+    """Whether these copies can take the partitions over."""
+    return partitions <= lags.keys() and sum(lags[each] for each in partitions) <= patience.lag_records_max
 
 
 def _is_standing_by(heard: Heard, now: float, patience: Patience) -> bool:

@@ -5,8 +5,9 @@ from collections import Counter
 import structlog
 
 from services.processor.engine.core.checkpoint import Checkpoint
-from services.rim.telemetry.metrics import counter, histogram
+from services.rim.telemetry.metrics import begin, counter, histogram
 from shared import metrics
+from shared.schemas.rejected import APPLICATION_FAILED
 from shared.topics import LATE
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,7 @@ class Counts:
         #: Records and rows rejected, by reason.
         self.rejected: Counter[str] = Counter()
         self.late = 0
+        begin(metrics.PROCESSOR_REJECTED, [application], [self._partition], APPLICATION_FAILED)
 
     def committed(self, checkpoint: Checkpoint, seconds: float) -> None:
         """A checkpoint is durable, `seconds` after its cut."""

@@ -50,11 +50,26 @@ def test_a_disk_that_cannot_be_read_is_not_reported_as_full(tmp_path: Path, monk
 def test_the_end_of_the_first_certificate_to_run_out_is_reported_and_a_renewed_one_is_seen(tmp_path: Path) -> None:
     file = tmp_path / "tls.crt"
     file.write_bytes(certificate(END + dt.timedelta(days=9)) + certificate(END))
-    certificates.watch(file)
+    certificates.watch(read_again=[file])
 
     assert sample("playhead_certificate_end_seconds", file="tls.crt") == END.timestamp()
     file.write_bytes(certificate(END + dt.timedelta(days=1)))
     assert sample("playhead_certificate_end_seconds", file="tls.crt") == END.timestamp() + 86_400
+
+
+def test_a_certificate_that_is_read_at_the_start_alone_keeps_its_end_when_its_file_is_renewed(tmp_path: Path) -> None:
+    file, other = tmp_path / "ca.crt", tmp_path / "other" / "ca.crt"
+    other.parent.mkdir()
+    other.write_bytes(certificate(END + dt.timedelta(days=900)))
+    file.write_bytes(certificate(END))
+    # Of two files of one name, the one that a restart has to renew.
+    certificates.watch(file, read_again=[other])
+
+    file.write_bytes(certificate(END + dt.timedelta(days=365)))
+    assert sample("playhead_certificate_end_seconds", file="ca.crt") == END.timestamp()
+    # The next start would read this one.
+    file.write_bytes(certificate(END - dt.timedelta(days=1)))
+    assert sample("playhead_certificate_end_seconds", file="ca.crt") == END.timestamp() - 86_400
 
 
 @pytest.mark.parametrize("content", [None, b"", b"-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n"])

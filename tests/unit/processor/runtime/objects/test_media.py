@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from prometheus_client import REGISTRY
 
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, Run
 from services.processor.runtime.objects import media as media_module
@@ -340,3 +341,10 @@ async def test_an_object_is_read_back_in_pieces(tmp_path: Path) -> None:
     (tmp_path / "in the way").write_text("")
     with pytest.raises(ObjectsAway):
         store.put("in the way/000000", iter([b"x"]), 1)
+
+
+@pytest.mark.parametrize("outcome", ["stored", "gone", "corrupt", "refused", "failed", "declined"])
+def test_outcomes_are_counted_from_0_before_the_first(outcome: str, tmp_path: Path) -> None:
+    MediaPool(Settings(), "counted", ObjectStore(str(tmp_path)), 1, CrashPoints(), refused_seconds=1).close()
+    labels = {"application": "counted", "outcome": outcome}
+    assert REGISTRY.get_sample_value("playhead_processor_media_total", labels) == 0

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from prometheus_client import REGISTRY
 
 from services.processor.engine.record import Record
 from services.processor.runtime.partition import append_times
@@ -50,3 +51,9 @@ def test_a_machine_whose_own_clock_is_slow_believes_the_broker_that_confirmed_it
 
 def test_nothing_read_is_nothing_bounded() -> None:
     assert bounded(NEVER_COMMITTED) == []
+
+
+def test_leaps_are_counted_from_0_before_the_first() -> None:
+    AppendTimes("video_views", 61, LEAD_MS)
+    labels = {"application": "video_views", "partition": "61"}
+    assert REGISTRY.get_sample_value("playhead_processor_append_time_leaps_total", labels) == 0

@@ -1,6 +1,7 @@
-"""A replica that hands its slot over: in which order it tells whom."""
+"""A replica that hands its slot over: in which order it tells whom. One that stands by: whether it is ready."""
 
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,3 +86,47 @@ def test_the_successor_is_told_before_the_clients_here_are_closed_unless_a_takeo
     replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
     replica._work(stop, {}, Heartbeats(done))  # type: ignore[arg-type]
     assert done == steps
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_home_replica_that_copies_beside_an_active_standby_is_not_ready_and_a_standby_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int
+) -> None:
+    """The home replica's copy lacks more than can be taken over."""
+
+    class Standby:
+        partitions = frozenset({0})
+        questions = SimpleNamespace(answer=lambda: None)
+
+        def __init__(self, *_: Any) -> None:
+            """It copies."""
+
+        def follow(self, partitions: list[int]) -> None:
+            assert partitions == [0]
+
+        def copy(self) -> None:
+            """A part."""
+
+        def lags(self) -> dict[int, int]:
+            return {0: Patience.lag_records_max + 1}
+
+        def close(self) -> None:
+            """It has nothing."""
+
+    active = Heard(msgspec.structs.replace(STANDBY, role="active", replica=1 - number), time.monotonic())
+    heartbeats = SimpleNamespace(
+        others=lambda: {1 - number: active}, announce=lambda *_, **__: None, listening_since=time.monotonic()
+    )
+    stop = threading.Event()
+    said: list[bool] = []
+
+    def look() -> None:
+        said.append(replica.is_ready().ok)
+        if len(said) == 3:
+            stop.set()
+
+    monkeypatch.setattr(replica_module, "Standby", Standby)
+    settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=number)
+    replica = Replica(Plan(settings, APPLICATION), Patience(), look)
+    assert replica._stand_by(stop, heartbeats) is None  # type: ignore[arg-type]
+    assert said == [False, number == 1, number == 1]
