@@ -39,7 +39,7 @@ BODIES: dict[str, Any] = {
 #: What a route has to be asked with.
 QUERIES: Final = {"alerts-rules-suggested": "?customer=acme"}
 
-ROOM: Final = deliveries.Room(10, 10, 10, [], [])
+ROOM: Final = deliveries.Room(10, 10, 10, {}, {})
 
 
 def answers_of_every_route(url: str, bearer: str, ids: dict[str, str]) -> dict[str, tuple[int, str]]:
