@@ -1,4 +1,4 @@
-"""Sends one message to one receiver, once: by HTTP, or by SMTP. The address is never logged or returned: it may be a secret."""
+"""Sends one message to one receiver, once: by HTTP, or by `mails`. The address is never logged or returned: it may be a secret."""
 
 import ipaddress
 import socket

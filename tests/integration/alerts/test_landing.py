@@ -69,7 +69,7 @@ class Story:
         return [one.state for one in (await self.made.story(INCIDENT, self.actor.organisation_id))[2]]
 
 
-def told(dsn: str, work: Callable[[Story], Awaitable[None]], *, receivers: int = 1, **others: Any) -> None:
+def happens(dsn: str, work: Callable[[Story], Awaitable[None]], *, receivers: int = 1, **others: Any) -> None:
     """What happens to an incident of a rule with so many receivers."""
 
     async def make(made: Alerting, actor: Actor) -> None:
@@ -100,7 +100,7 @@ def test_a_slice_with_a_zero_character_is_landed_with_a_blank(dsn: str) -> None:
         )
         await story.land("opened", 1, slices=slices, suspects=suspects)
 
-    told(dsn, work)
+    happens(dsn, work)
     found = asked(dsn, "SELECT event->'slices'->0->'slice', event->'suspects'->0->'slice' FROM alerts.incidents")
     assert found == [({"video_title": "x y"},) * 2]
 
@@ -120,7 +120,7 @@ def test_a_rule_of_a_later_version_is_published_and_notifies(dsn: str) -> None:
         await story.land("opened", 1)
         assert await story.states() == ["waiting"]
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_a_rule_that_cannot_be_read_holds_up_its_own_environment_alone(dsn: str) -> None:
@@ -145,7 +145,7 @@ def test_a_rule_that_cannot_be_read_holds_up_its_own_environment_alone(dsn: str)
         assert published is not None
         assert (published.customer_id, published.version, published.rules) == ("acme", 2, [])
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_the_end_of_a_muted_incident_goes_to_those_who_had_its_opening(dsn: str) -> None:
@@ -162,7 +162,7 @@ def test_the_end_of_a_muted_incident_goes_to_those_who_had_its_opening(dsn: str)
         await story.mute()
         assert await story.states() == ["delivered", "skipped", "waiting"]
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_a_mute_ends_further_attempts_too(dsn: str) -> None:
@@ -176,7 +176,7 @@ def test_a_mute_ends_further_attempts_too(dsn: str) -> None:
         await story.land("closed", 2)
         assert await story.states() == ["skipped", "waiting"]
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_what_arrives_while_it_is_muted_has_arrived(dsn: str) -> None:
@@ -187,7 +187,7 @@ def test_what_arrives_while_it_is_muted_has_arrived(dsn: str) -> None:
         await story.ask(deliveries.delivered, delivery_id=one.id)
         assert await story.states() == ["delivered"]
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_a_receiver_without_a_message_of_the_opening_gets_none_of_the_end(dsn: str) -> None:
@@ -196,14 +196,14 @@ def test_a_receiver_without_a_message_of_the_opening_gets_none_of_the_end(dsn: s
         await story.land("closed", 2, now_ms=QUIET_MS)
         assert await story.states() == ["skipped", "skipped"]
 
-    told(dsn, work, quiet=QUIET)
+    happens(dsn, work, quiet=QUIET)
 
 
 def test_a_change_that_lands_late_waits_for_the_end_of_quiet_hours_that_began_meanwhile(dsn: str) -> None:
     async def work(story: Story) -> None:
         await story.land("opened", 1, at_ms=QUIET_MS - HOUR_MS, now_ms=QUIET_MS)
 
-    told(dsn, work, quiet=QUIET)
+    happens(dsn, work, quiet=QUIET)
     due = asked(dsn, "SELECT (1000 * extract(epoch FROM due_at))::bigint FROM alerts.deliveries")
     assert due == [(QUIET_MS + HOUR_MS,)]
 
@@ -222,7 +222,7 @@ def test_messages_of_an_open_incident_are_kept_so_that_its_end_is_sent(dsn: str)
         await story.ask(deliveries.clean)
         assert await story.states() == []
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_a_change_takes_as_many_statements_for_many_receivers_as_for_one(dsn: str) -> None:
@@ -235,10 +235,10 @@ def test_a_change_takes_as_many_statements_for_many_receivers_as_for_one(dsn: st
         await story.ask(partial(counted, counts), one=event("closed", 2, rule_id=story.rule, at_ms=T0))
         assert await story.states() == ["delivered"] * len(story.receivers) + ["waiting"] * len(story.receivers)
 
-    told(dsn, work, receivers=20)
+    happens(dsn, work, receivers=20)
     asked(dsn, "DELETE FROM alerts.incidents RETURNING 1")
     asked(dsn, "DELETE FROM alerts.deliveries RETURNING 1")
-    told(dsn, work)
+    happens(dsn, work)
     assert counts[0] == counts[1] <= 5
 
 
@@ -273,7 +273,7 @@ def test_a_dead_message_is_not_tried_again_behind_a_later_one(dsn: str) -> None:
             await story.made.deliver_again(opening.id, story.actor)
         assert await story.states() == ["dead", "delivered"]
 
-    told(dsn, work)
+    happens(dsn, work)
 
 
 def test_what_is_under_way_counts_to_what_a_receiver_and_an_organisation_may_have(dsn: str) -> None:
@@ -292,4 +292,4 @@ def test_what_is_under_way_counts_to_what_a_receiver_and_an_organisation_may_hav
         full = Room(rows=100, of_receiver=4, of_organisation=100, receivers={first: 4, second: 4}, organisations={})
         assert await story.claimed(full) == []
 
-    told(dsn, work, receivers=2)
+    happens(dsn, work, receivers=2)
