@@ -1,4 +1,4 @@
-"""E-mails reach each address once, whatever the mail server answers to some of them, and end by themselves."""
+"""E-mails reach each address once, also where the mail server refuses some of them, and end by themselves."""
 
 import socketserver
 import threading
