@@ -368,7 +368,10 @@ SERVING_SUPERSEDED: Final = Metric(
     "Transactions refused, because another process had moved a position.",
 )
 SERVING_LIVE_RECORDS: Final = Metric(
-    "playhead_serving_live_records_total", "counter", "Records landed by minute, by topic (live, rejected).", ("topic",)
+    "playhead_serving_live_records_total",
+    "counter",
+    "Records landed by minute, by topic (live, rejected, received).",
+    ("topic",),
 )
 SERVING_LIVE_AGE_SECONDS: Final = Metric(
     "playhead_serving_live_age_seconds",

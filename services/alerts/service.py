@@ -148,7 +148,7 @@ class Alerting:
         return await self._ask(newest, organisation_id=organisation_id)
 
     async def deliver_again(self, delivery_id: str, actor: Actor) -> None:
-        """Tries a dead message again. Raises `NotThere`."""
+        """Tries a dead message again. Raises `NotThere`, `Overtaken`."""
         if not await self._ask(deliveries.again, delivery_id=delivery_id, actor=actor):
             raise NotThere
 
@@ -202,7 +202,7 @@ class Alerting:
         await self._ask(incidents.acknowledge, incident=found, actor=actor)
 
     async def mute(self, scope: CustomerScope, incident_id: str, hours: int, actor: Actor, *, now_ms: int) -> None:
-        """No message for so many hours; 0: messages again. Raises `NotThere`."""
+        """No message for so many hours but that of the end; 0: messages again. Raises `NotThere`."""
         found = await self.incident(scope, incident_id)
         until = datetime.fromtimestamp(now_ms / 1_000, UTC) + timedelta(hours=hours) if hours else None
         await self._ask(incidents.mute, incident=found, until=until, actor=actor)

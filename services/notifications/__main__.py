@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 from services.alerts.store import deliveries, schema
 from services.notifications import senders
 from services.notifications.landing import Landing
+from services.notifications.mails import Mails
 from services.notifications.publishing import Publishing
 from services.notifications.senders import Senders
 from services.notifications.sending import Sending
@@ -87,7 +88,7 @@ async def _serve(settings: NotificationsSettings, stop: threading.Event) -> None
     )
     await postgres.open()
     async with senders.session(settings) as session:
-        mails = senders.mail_threads(settings)
+        mails = Mails(settings)
         sending = Sending(settings, postgres, Senders(settings, session, mails))
         landing = Landing(settings, postgres, sending.wake.set)
         publishing = Publishing(settings, postgres)
@@ -110,7 +111,7 @@ async def _serve(settings: NotificationsSettings, stop: threading.Event) -> None
                 task.cancel()
             ended = await asyncio.gather(reading, *loops, return_exceptions=True)
             admin.stop()
-            mails.shutdown(wait=False, cancel_futures=True)
+            mails.close()
             await postgres.close()
         for one in ended:
             if isinstance(one, Exception):

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -67,7 +68,7 @@ class Landing:
             await asyncio.to_thread(self._consumer.close)
 
     async def _land(self, events: Sequence[AlertEvent], stop: threading.Event) -> None:
-        """All or none; waits for Postgres as long as it takes. A change whose data Postgres refuses holds up no other."""
+        """Lands them in order; waits for Postgres as long as it takes. A change whose data Postgres refuses holds up no other."""
         while events and not stop.is_set():
             try:
                 new = await self._postgres.ask(partial(_land_all, events=events))
@@ -83,7 +84,13 @@ class Landing:
             except (PostgresAway, NotPublished) as error:
                 log.warning("cannot_land", kind=type(error).__name__, changes=len(events))
                 await asyncio.sleep(_AWAY_SECONDS)
-                continue
+                if len(events) == 1:
+                    continue
+                # So many may be more than the time of a question is enough for.
+                half = len(events) // 2
+                await self._land(events[:half], stop)
+                await self._land(events[half:], stop)
+                return
             counter(NOTIFICATIONS_CHANGES).labels("new").inc(new)
             counter(NOTIFICATIONS_CHANGES).labels("known").inc(len(events) - new)
             self._landed()
@@ -110,7 +117,7 @@ async def _land_all(connection: psycopg.AsyncConnection, events: Sequence[AlertE
     """Lands changes in one transaction; how many were new."""
     new = 0
     for event in events:
-        new += await incidents.land(connection, event)
+        new += await incidents.land(connection, event, now_ms=time.time_ns() // 1_000_000)
     return new
 
 

@@ -13,6 +13,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from services.alerts.store import rules
+from services.alerts.store.rules import RulesUnread
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway
 from services.rim.kafka.connection import client_config, log_client_error
 from shared import codec
@@ -45,6 +46,8 @@ class Publishing:
                 "error_cb": log_client_error("notifications-rules"),
             }
         )
+        #: Environments with a rule that this version cannot read, each with the version of its rules.
+        self._unread: dict[str, int] = {}
 
     async def run(self) -> None:
         """Publishes until cancelled. Raises errors that it cannot handle."""
@@ -55,6 +58,11 @@ class Publishing:
                 log.warning("cannot_publish", kind=type(error).__name__)
                 await asyncio.sleep(AWAY_SECONDS)
                 continue
+            except RulesUnread as error:
+                # The processor keeps the environment's former rules, until they change again or a later version reads them.
+                self._unread.update([error.unread])
+                log.error("rules_unread", customer=error.unread[0], version=error.unread[1], why=str(error.__cause__))
+                continue
             except KafkaException as error:
                 log.warning("cannot_publish", kind=error.args[0].name())
                 await asyncio.sleep(AWAY_SECONDS)
@@ -64,7 +72,7 @@ class Publishing:
 
     async def _publish_next(self, connection: psycopg.AsyncConnection) -> bool:
         """False where there is nothing to publish. Raises `KafkaException`, which undoes the transaction."""
-        changed = await rules.lock_unpublished(connection)
+        changed = await rules.lock_unpublished(connection, self._unread.items())
         if changed is None:
             return False
         await asyncio.to_thread(partial(self._produce, changed))

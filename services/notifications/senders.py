@@ -1,13 +1,10 @@
-"""Sends one message to one receiver, once: by HTTP, or by SMTP. The address is never logged or returned: it may be a secret."""
+"""Sends one message to one receiver, once: by HTTP, or by `mails`. The address is never logged or returned: it may be a secret."""
 
-import asyncio
 import ipaddress
-import smtplib
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -18,29 +15,21 @@ from yarl import URL
 
 from services.alerts.messages import bodies
 from services.alerts.store.deliveries import Claimed
+from services.notifications.mails import Mails
+from services.notifications.outcome import SENT, Outcome
 from services.notifications.settings import NotificationsSettings
 from services.rim.http.signing import headers, key_of
-from services.rim.http.tls import client_context, connector
+from services.rim.http.tls import connector
 from shared.schemas.alerts.event import AlertEvent
 
 log = structlog.get_logger(__name__)
 
-#: Answers after which another attempt has no use: the message, or the address, is wrong.
-_NO_USE: Final = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
+#: Answers below 500 after which another attempt may do better: the receiver was too slow, or is too busy. All others, such as
+#: redirects, say that the message or the address is wrong.
+_MAY_PASS: Final = frozenset({408, 425, 429})
 #: Translated to IPv4: the prefix of RFC 6052.
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _JSON: Final = {"Content-Type": "application/json"}
-
-
-class Outcome(NamedTuple):
-    """What came of an attempt: None where the receiver has the message."""
-
-    problem: str | None
-    #: Whether another attempt may do better.
-    may_pass: bool = True
-
-
-_SENT: Final = Outcome(None)
 
 
 class PrivateAddress(OSError):
@@ -86,14 +75,13 @@ class Senders:
 
     settings: NotificationsSettings
     session: aiohttp.ClientSession
-    #: Threads of their own: a mail server that hangs must not keep what else is done on threads waiting.
-    mails: ThreadPoolExecutor
+    mails: Mails
 
     async def send(self, claimed: Claimed) -> Outcome:
         """One attempt."""
-        event = None if claimed.event is None else msgspec.convert(claimed.event, AlertEvent)
-        link = self._link(event)
         try:
+            event = None if claimed.event is None else msgspec.convert(claimed.event, AlertEvent)
+            link = self._link(event)
             if claimed.kind == "email":
                 return await self._mail(claimed, event, link)
             return await self._post(claimed, event, link)
@@ -133,16 +121,14 @@ class Senders:
         try:
             async with self.session.post(url, data=body, headers=signed, allow_redirects=False) as answer:
                 if answer.status // 100 == 2:
-                    return _SENT
-                return Outcome(f"answered {answer.status}", may_pass=answer.status not in _NO_USE)
+                    return SENT
+                return Outcome(f"answered {answer.status}", may_pass=answer.status >= 500 or answer.status in _MAY_PASS)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error, PrivateAddress) or isinstance(getattr(error, "os_error", None), PrivateAddress):
                 return Outcome("its address is in a private network", may_pass=False)
             return Outcome(f"no answer: {type(error).__name__}")
 
     async def _mail(self, claimed: Claimed, event: AlertEvent | None, link: str) -> Outcome:
-        if not self.settings.smtp_host:
-            return Outcome("NOTIFICATIONS_SMTP_HOST is not set", may_pass=False)
         at_ms = event.at_ms if event else _now_ms()
         message = bodies.email(
             event,
@@ -153,50 +139,21 @@ class Senders:
             to=list(claimed.target["to"]),
             at_ms=at_ms,
         )
-        try:
-            # The library blocks; each message has a connection of its own, so that no state is shared.
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self.mails, _send_mail, self.settings, message)
-        except smtplib.SMTPRecipientsRefused as error:
-            codes = sorted({code for code, _ in error.recipients.values()})
-            return Outcome(f"recipients are refused: {codes}", may_pass=all(code < 500 for code in codes))
-        except smtplib.SMTPResponseException as error:
-            return Outcome(f"the mail server answers {error.smtp_code}", may_pass=error.smtp_code < 500)
-        except (smtplib.SMTPException, OSError) as error:
-            return Outcome(f"no mail server: {type(error).__name__}")
-        return _SENT
+        return await self.mails.send(claimed.id, message, claimed.target["to"])
 
 
 def session(settings: NotificationsSettings) -> aiohttp.ClientSession:
-    """The client of all receivers. Redirects are not followed: who made a receiver named one."""
+    """The client of all receivers, with a connection for each message that may be under way.
+
+    Connections to one host have no limit of their own: receivers of several organisations may be there, and one that hangs would
+    keep the others' messages waiting. Redirects are not followed: who made a receiver named one.
+    """
     resolver: Any = None if settings.private_receivers else PublicResolver()
     return aiohttp.ClientSession(
-        connector=connector(resolver=resolver, limit=settings.messages_max, limit_per_host=8),
+        connector=connector(resolver=resolver, limit=settings.messages_max),
         timeout=aiohttp.ClientTimeout(total=settings.answer_ms_max / 1_000),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
-
-
-def mail_threads(settings: NotificationsSettings) -> ThreadPoolExecutor:
-    """As many as messages may be under way: none waits for another's thread while its lease runs."""
-    return ThreadPoolExecutor(settings.messages_max, thread_name_prefix="mail")
-
-
-def _send_mail(settings: NotificationsSettings, message: Any) -> None:
-    seconds = settings.answer_ms_max / 1_000
-    context = client_context()
-    if settings.smtp_security == "tls":
-        client: smtplib.SMTP = smtplib.SMTP_SSL(
-            settings.smtp_host, settings.smtp_port, timeout=seconds, context=context
-        )
-    else:
-        client = smtplib.SMTP(settings.smtp_host, settings.smtp_port, timeout=seconds)
-    with client:
-        if settings.smtp_security == "starttls":
-            client.starttls(context=context)
-        if settings.smtp_user and settings.smtp_password is not None:
-            client.login(settings.smtp_user, settings.smtp_password.get_secret_value())
-        client.send_message(message)
 
 
 def _is_private_literal(host: str | None) -> bool:

@@ -15,6 +15,7 @@ import structlog
 from services.alerts.store import deliveries
 from services.alerts.store.deliveries import Claimed, Room
 from services.alerts.targets import KINDS
+from services.notifications.mails import conversation_seconds_max
 from services.notifications.senders import Senders
 from services.notifications.settings import NotificationsSettings
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway
@@ -26,7 +27,7 @@ log = structlog.get_logger(__name__)
 #: How often it is looked whether a message is due that nobody has said is there.
 LOOK_SECONDS: Final = 0.5
 AWAY_SECONDS: Final = 1.0
-#: What an attempt may take beside the answer; then the message is anybody's again.
+#: What an attempt may take beside its answers; then the message is anybody's again.
 _LEASE_MORE_SECONDS: Final = 30.0
 #: Messages under way: to one receiver, and which part of all to those of one organisation.
 OF_RECEIVER_MAX: Final = 4
@@ -46,8 +47,8 @@ class Sending:
         self.wake = asyncio.Event()
         #: What is being sent.
         self._under_way: dict[asyncio.Task[None], Claimed] = {}
-        # Connecting, logging in and sending an e-mail may each take as long as an answer.
-        self._lease_seconds = 5 * settings.answer_ms_max / 1_000 + _LEASE_MORE_SECONDS
+        # No other attempt takes as long as that of an e-mail.
+        self._lease_seconds = conversation_seconds_max(settings) + _LEASE_MORE_SECONDS
         self._of_organisation = max(1, settings.messages_max // OF_ORGANISATION_PART)
         begin(NOTIFICATIONS_MESSAGES, KINDS, get_args(_Counted))
 
@@ -92,14 +93,12 @@ class Sending:
             await task
 
     def _room(self) -> Room:
-        of_receiver = Counter(one.receiver_id for one in self._under_way.values())
-        of_organisation = Counter(one.organisation_id for one in self._under_way.values())
         return Room(
             rows=self._settings.messages_max - len(self._under_way),
             of_receiver=OF_RECEIVER_MAX,
             of_organisation=self._of_organisation,
-            busy_receivers=[one for one, number in of_receiver.items() if number >= OF_RECEIVER_MAX],
-            busy_organisations=[one for one, number in of_organisation.items() if number >= self._of_organisation],
+            receivers=Counter(one.receiver_id for one in self._under_way.values()),
+            organisations=Counter(one.organisation_id for one in self._under_way.values()),
         )
 
     async def _send(self, claimed: Claimed) -> None:

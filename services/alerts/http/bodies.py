@@ -159,7 +159,7 @@ class NewComment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how many hours no message is sent; 0: messages again."""
+    """For how many hours no message is sent but that of the end; 0: messages again."""
 
     hours: int
 

@@ -21,6 +21,7 @@ from services.alerts.http.operations import OPERATIONS
 from services.alerts.http.pages import cut, key, page_of, place_of, receiver_place_of, rule_place_of
 from services.alerts.http.requests import asked_of, body_of, id_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere
+from services.alerts.store.deliveries import Overtaken
 from services.alerts.store.receivers import TooManyReceivers
 from services.alerts.store.rules import RuleChanged, TooManyRules
 from services.alerts.targets import ReceiverWrong
@@ -277,6 +278,7 @@ _PROBLEMS: Final[dict[type[Exception], Problem]] = {
     RuleChanged: Problem(409, "Somebody else has changed the rule: read it again", "version"),
     TooManyRules: Problem(409, "The environment has as many rules as it may", "rules-full"),
     TooManyReceivers: Problem(409, "The organisation has as many receivers as it may", "receivers-full"),
+    Overtaken: Problem(409, "The receiver has a later message of this incident", "overtaken"),
     TrialTooLong: Problem(504, "The trial took too long: try fewer slices", "trial-too-long"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no alerts yet", "alerts-not-there"),

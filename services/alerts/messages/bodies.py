@@ -41,8 +41,11 @@ def slack(event: AlertEvent | None, link: str, template: str | None) -> bytes:
     if event is None:
         return msgspec.json.encode({"text": _TEST})
     title = f"{_EMOJI[event.severity]} *{_slack(values(event, link)['title'])}*"
-    body = _slack(text(event, link, template))[:_SLACK_CHARS_MAX]
-    section = {"type": "section", "text": {"type": "mrkdwn", "text": f"{title}\n{body}"}}
+    own = None if template is None else _slack(template)
+    body = text(event, f"<{_slack(link)}>", own, escaped=_slack)
+    # Verbatim: an address that viewers send is no link, and no @name a mention.
+    marked = {"type": "mrkdwn", "text": f"{title}\n{body}"[:_SLACK_CHARS_MAX], "verbatim": True}
+    section = {"type": "section", "text": marked}
     return msgspec.json.encode({"text": _slack(values(event, link)["title"]), "blocks": [section]})
 
 

@@ -1,11 +1,13 @@
 """Deliveries in Postgres: messages that wait, in order by incident and receiver, and what became of them."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import psycopg
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
@@ -16,14 +18,17 @@ from services.alerts.store.receivers import Receiver
 _KEPT: Final = "30 days"
 #: Messages that are due, the oldest, among which it is chosen.
 _LOOKED_AT: Final = 1_000
+#: How many messages this process is sending to the receiver, and to its organisation.
+_TO_RECEIVER: Final = "coalesce((%(receivers)s::jsonb ->> waiting.receiver_id::text)::integer, 0)"
+_OF_ORGANISATION: Final = "coalesce((%(organisations)s::jsonb ->> receivers.organisation_id::text)::integer, 0)"
 #: Who owns a customer is asked for with each attempt: it may have moved since its rule named the receiver. Of one receiver, and of
 #: one organisation, so many are taken at once: one that hangs, or has very many messages, keeps nobody else's waiting.
 CLAIM: Final = f"""
     WITH due AS MATERIALIZED (
         SELECT waiting.id, waiting.due_at, waiting.receiver_id, receivers.organisation_id
         FROM alerts.deliveries AS waiting JOIN alerts.receivers ON receivers.id = waiting.receiver_id
-        WHERE waiting.state = 'waiting' AND waiting.due_at <= now() AND waiting.receiver_id <> ALL(%(busy_receivers)s::uuid[])
-          AND receivers.organisation_id <> ALL(%(busy_organisations)s::uuid[]) AND NOT EXISTS (
+        WHERE waiting.state = 'waiting' AND waiting.due_at <= now() AND {_TO_RECEIVER} < %(of_receiver)s
+          AND {_OF_ORGANISATION} < %(of_organisation)s AND NOT EXISTS (
             SELECT FROM alerts.deliveries AS earlier
             WHERE earlier.incident_id = waiting.incident_id AND earlier.receiver_id = waiting.receiver_id
               AND earlier.revision < waiting.revision AND earlier.state = 'waiting'
@@ -40,7 +45,7 @@ CLAIM: Final = f"""
                ) AS is_owners
         FROM ranked JOIN alerts.deliveries AS waiting ON waiting.id = ranked.id
         JOIN alerts.receivers ON receivers.id = waiting.receiver_id
-        WHERE of_receiver <= %(of_receiver)s AND of_organisation <= %(of_organisation)s
+        WHERE of_receiver + {_TO_RECEIVER} <= %(of_receiver)s AND of_organisation + {_OF_ORGANISATION} <= %(of_organisation)s
           AND waiting.state = 'waiting' AND waiting.due_at <= now()
         ORDER BY waiting.due_at LIMIT %(rows)s FOR UPDATE OF waiting SKIP LOCKED
     ), claimed AS (
@@ -61,6 +66,10 @@ _SHOWN: Final = """
            ended_at, problem
     FROM alerts.deliveries JOIN alerts.receivers ON receivers.id = receiver_id
 """
+
+
+class Overtaken(ValueError):
+    """A later message of the incident was delivered: this one would come out of order, and open again what is over."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +107,14 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Room:
-    """How many messages may be claimed: in all, of one receiver and of one organisation, and of whom none."""
+    """How many messages may be claimed in all; how many may be under way to a receiver and of an organisation, and are."""
 
     rows: int
     of_receiver: int
     of_organisation: int
-    busy_receivers: list[str]
-    busy_organisations: list[str]
+    #: By id.
+    receivers: Mapping[str, int]
+    organisations: Mapping[str, int]
 
 
 async def claim(connection: psycopg.AsyncConnection, *, room: Room, lease_seconds: float) -> list[Claimed]:
@@ -113,14 +123,15 @@ async def claim(connection: psycopg.AsyncConnection, *, room: Room, lease_second
     Messages about a customer of another organisation than the receiver's are skipped.
     """
     async with connection.cursor(row_factory=class_row(Claimed)) as cursor:
-        await cursor.execute(CLAIM, asdict(room) | {"lease": lease_seconds})
+        under_way = {"receivers": Jsonb(room.receivers), "organisations": Jsonb(room.organisations)}
+        await cursor.execute(CLAIM, vars(room) | under_way | {"lease": lease_seconds})
         return await cursor.fetchall()
 
 
 async def delivered(connection: psycopg.AsyncConnection, delivery_id: str) -> None:
-    """The receiver has it."""
+    """The receiver has it, also where it was muted while it was sent."""
     await connection.execute(
-        "UPDATE alerts.deliveries SET state = 'delivered', ended_at = now(), problem = NULL WHERE id = %s AND state = 'waiting'",
+        "UPDATE alerts.deliveries SET state = 'delivered', ended_at = now(), problem = NULL WHERE id = %s",
         (delivery_id,),
     )
 
@@ -192,24 +203,38 @@ async def of_incident(connection: psycopg.AsyncConnection, incident_id: str, org
 
 
 async def again(connection: psycopg.AsyncConnection, delivery_id: str, actor: Actor) -> bool:
-    """A dead message of the actor's organisation is tried again; False where there is no such message."""
-    changed = await connection.execute(
+    """A dead message of the actor's organisation is tried again; False where there is no such message. Raises `Overtaken`."""
+    found = await connection.execute(
         """
-        UPDATE alerts.deliveries SET state = 'waiting', attempts = 0, due_at = now(), ended_at = NULL
-        FROM alerts.receivers
-        WHERE deliveries.id = %s AND state = 'dead' AND receivers.id = receiver_id AND receivers.organisation_id = %s
-          AND receivers.deleted_at IS NULL
+        SELECT EXISTS (
+            SELECT FROM alerts.deliveries AS later
+            WHERE later.incident_id = dead.incident_id AND later.receiver_id = dead.receiver_id
+              AND later.revision > dead.revision AND later.state = 'delivered'
+        )
+        FROM alerts.deliveries AS dead JOIN alerts.receivers ON receivers.id = dead.receiver_id
+        WHERE dead.id = %s AND dead.state = 'dead' AND receivers.organisation_id = %s AND receivers.deleted_at IS NULL
+        FOR UPDATE OF dead
         """,
         (delivery_id, actor.organisation_id),
     )
-    if changed.rowcount != 1:
+    row = await found.fetchone()
+    if row is None:
         return False
+    if row[0]:
+        raise Overtaken
+    await connection.execute(
+        "UPDATE alerts.deliveries SET state = 'waiting', attempts = 0, due_at = now(), ended_at = NULL WHERE id = %s",
+        (delivery_id,),
+    )
     await audit.add(connection, actor, "tried_message_again", delivery_id)
     return True
 
 
 async def clean(connection: psycopg.AsyncConnection) -> None:
-    """Deletes what has been over for long."""
+    """Deletes what has been over for long. Messages of open incidents stay: they say who is notified of the end."""
     await connection.execute(
-        f"DELETE FROM alerts.deliveries WHERE state <> 'waiting' AND ended_at < now() - interval '{_KEPT}'"  # noqa: S608
+        f"""
+        DELETE FROM alerts.deliveries WHERE state <> 'waiting' AND ended_at < now() - interval '{_KEPT}'
+          AND NOT EXISTS (SELECT FROM alerts.incidents WHERE id = incident_id AND closed_at IS NULL)
+        """  # noqa: S608 - SQL of ours
     )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
 import psycopg
@@ -15,7 +14,7 @@ from psycopg.types.json import Jsonb
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 from services.alerts.core.quiet_hours import until_ms
-from services.alerts.core.rules import RuleBody
+from services.alerts.store.rules import notified_by
 from shared.schemas.alerts.event import AlertEvent
 
 COMMENTS_MAX: Final = 500
@@ -28,25 +27,29 @@ _LAND: Final = """
 _CHANGE: Final = """
     INSERT INTO alerts.changes (incident_id, revision, event) VALUES (%(id)s, %(revision)s, %(event)s) ON CONFLICT DO NOTHING
 """
+#: All receivers of the rule in one statement: a batch of changes is landed within the time of one question.
 _DELIVER: Final = """
     INSERT INTO alerts.deliveries (id, receiver_id, incident_id, revision, event, state, due_at, ended_at)
-    SELECT %(delivery)s, receivers.id, %(id)s, %(revision)s, %(event)s,
-           CASE WHEN %(skipped)s OR incidents.muted_until > now() THEN 'skipped' ELSE 'waiting' END, greatest(%(due)s, now()),
-           CASE WHEN %(skipped)s OR incidents.muted_until > now() THEN now() END
-    FROM alerts.receivers, alerts.incidents
-    WHERE receivers.id = %(receiver)s AND receivers.deleted_at IS NULL AND incidents.id = %(id)s
+    SELECT named.id, receivers.id, %(id)s, %(revision)s, %(event)s, CASE WHEN is_sent THEN 'waiting' ELSE 'skipped' END,
+           greatest(%(due)s, now()), CASE WHEN NOT is_sent THEN now() END
+    FROM unnest(%(deliveries)s::text[], %(receivers)s::uuid[]) AS named (id, receiver_id)
+    JOIN alerts.receivers ON receivers.id = named.receiver_id AND receivers.deleted_at IS NULL
+    JOIN alerts.incidents ON incidents.id = %(id)s
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN %(is_end)s THEN EXISTS (
+            -- A receiver that got no message of the opening gets none of the end. Where one was tried, it may have come.
+            SELECT FROM alerts.deliveries AS earlier
+            WHERE earlier.incident_id = %(id)s AND earlier.receiver_id = receivers.id
+              AND (earlier.state <> 'skipped' OR earlier.attempts > 0)
+        ) ELSE coalesce(incidents.muted_until <= now(), true) END AS is_sent
+    ) AS judged
     ON CONFLICT (id) DO NOTHING
 """
 #: What quiet hours still hold when the incident is over is not sent any more.
 _HELD: Final = """
     UPDATE alerts.deliveries SET state = 'skipped', ended_at = now()
-    WHERE incident_id = %(id)s AND receiver_id = %(receiver)s AND state = 'waiting' AND attempts = 0 AND due_at > now()
-"""
-_WAS_SENT: Final = """
-    SELECT EXISTS (
-        SELECT FROM alerts.deliveries
-        WHERE incident_id = %(id)s AND receiver_id = %(receiver)s AND state <> 'skipped'
-    )
+    WHERE incident_id = %(id)s AND receiver_id = ANY(%(receivers)s::uuid[]) AND state = 'waiting' AND attempts = 0
+      AND due_at > now()
 """
 _COLUMNS: Final = """
     id, customer_id, rule_id, revision, opened_at, closed_at, event, acknowledged_at, acknowledged_by, muted_until, muted_by
@@ -80,8 +83,11 @@ class Comment:
     text: str
 
 
-async def land(connection: psycopg.AsyncConnection, event: AlertEvent) -> bool:
-    """Takes a change in, with the messages to its rule's receivers; False where it was there already."""
+async def land(connection: psycopg.AsyncConnection, event: AlertEvent, *, now_ms: int) -> bool:
+    """Takes a change in, with the messages to its rule's receivers; False where it was there already.
+
+    Muted incidents have no messages but the end: what an opening began elsewhere, such as an alert of PagerDuty, is over with it.
+    """
     values: dict[str, Any] = {
         "id": event.incident_id,
         "customer": event.customer_id,
@@ -94,21 +100,20 @@ async def land(connection: psycopg.AsyncConnection, event: AlertEvent) -> bool:
     await connection.execute(_LAND, values)
     if (await connection.execute(_CHANGE, values)).rowcount != 1:
         return False
-    body = await _rule_of(connection, event)
-    for receiver_id in body.receivers if body is not None else ():
-        assert body is not None
-        one = values | {
-            "receiver": receiver_id,
-            "delivery": delivery_id(event.incident_id, event.revision, receiver_id),
-            "due": _time(until_ms(body.quiet, event.at_ms)),
-            "skipped": False,
-        }
-        if event.change == "closed":
-            await connection.execute(_HELD, one)
-            row = await (await connection.execute(_WAS_SENT, one)).fetchone()
-            # A receiver that got no message of the opening gets none of the end.
-            one["skipped"] = row != (True,)
-        await connection.execute(_DELIVER, one)
+    # Who is notified may have changed since the incident opened.
+    found = await notified_by(connection, event.rule_id)
+    if found is None or not found.receivers:
+        return True
+    values |= {
+        "receivers": found.receivers,
+        "deliveries": [delivery_id(event.incident_id, event.revision, one) for one in found.receivers],
+        # A change may land late, within quiet hours that began meanwhile.
+        "due": _time(until_ms(found.quiet, max(event.at_ms, now_ms))),
+        "is_end": event.change == "closed",
+    }
+    if event.change == "closed":
+        await connection.execute(_HELD, values)
+    await connection.execute(_DELIVER, values)
     return True
 
 
@@ -225,7 +230,7 @@ async def acknowledge(connection: psycopg.AsyncConnection, incident: StoredIncid
 async def mute(
     connection: psycopg.AsyncConnection, incident: StoredIncident, until: datetime | None, actor: Actor
 ) -> None:
-    """No message until then, those that wait included; None: messages again."""
+    """No message until then but that of the end, those that wait or are tried again included; None: messages again."""
     await connection.execute(
         "UPDATE alerts.incidents SET muted_until = %s, muted_by = %s WHERE id = %s", (until, actor.name, incident.id)
     )
@@ -233,22 +238,12 @@ async def mute(
         await connection.execute(
             """
             UPDATE alerts.deliveries SET state = 'skipped', ended_at = now()
-            WHERE incident_id = %s AND state = 'waiting' AND attempts = 0
+            WHERE incident_id = %s AND state = 'waiting' AND event ->> 'change' <> 'closed'
             """,
             (incident.id,),
         )
     action = "unmuted_incident" if until is None else "muted_incident"
     await audit.add(connection, actor, action, incident.id, details={"customer": incident.customer_id})
-
-
-async def _rule_of(connection: psycopg.AsyncConnection, event: AlertEvent) -> RuleBody | None:
-    """The rule as it is now, or as it was: who is notified may have changed since the incident opened."""
-    try:
-        rule_id = UUID(event.rule_id)
-    except ValueError:
-        return None
-    row = await (await connection.execute("SELECT body FROM alerts.rules WHERE id = %s", (rule_id,))).fetchone()
-    return None if row is None else msgspec.convert(row[0], RuleBody)
 
 
 def _time(ms: int) -> datetime:

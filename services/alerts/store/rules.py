@@ -1,19 +1,24 @@
 """Rules in Postgres: each change is a version of the rule and of its environment's rules, with a row of the audit log."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 import psycopg
+import structlog
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
+from services.alerts.core.quiet_hours import Quiet, QuietSpan
 from services.alerts.core.rules import RuleBody, applied
 from shared.schemas.alerts.rule import RULES_MAX, SCHEMA_VERSION, AlertRules
+
+log = structlog.get_logger(__name__)
 
 _COLUMNS: Final = "id::text, customer_id, version, body, changed_at, changed_by"
 _BUMP: Final = """
@@ -31,6 +36,22 @@ class RuleChanged(ValueError):
     """Another person has changed the rule since it was read."""
 
 
+class RulesUnread(ValueError):
+    """An environment has a rule that this version cannot read, such as one of a metric that a later version added."""
+
+    def __init__(self, customer_id: str, version: int) -> None:
+        super().__init__(customer_id)
+        #: The environment, and the version of its rules.
+        self.unread = (customer_id, version)
+
+
+class Notified(msgspec.Struct, frozen=True):
+    """The part of a rule that says who is notified and when."""
+
+    quiet: Quiet = Quiet()
+    receivers: list[str] = []
+
+
 @dataclass(frozen=True)
 class StoredRule:
     """A rule as it is stored."""
@@ -38,14 +59,14 @@ class StoredRule:
     id: str
     customer_id: str
     version: int
-    body: dict[str, object]
+    body: dict[str, Any]
     changed_at: datetime
     changed_by: str
 
     @property
     def rule(self) -> RuleBody:
-        """What it says."""
-        return msgspec.convert(self.body, RuleBody)
+        """What it says. Raises `msgspec.ValidationError` where a later version wrote what this one does not know."""
+        return msgspec.convert(_known(RuleBody, self.body), RuleBody)
 
 
 async def rules_of(
@@ -161,21 +182,51 @@ async def delete_rule(connection: psycopg.AsyncConnection, rule: StoredRule, act
     if deleted.rowcount != 1:
         return False
     await connection.execute(_BUMP, (rule.customer_id,))
-    await audit.add(connection, actor, "deleted_alert_rule", rule.rule.name, details={"customer": rule.customer_id})
+    await audit.add(connection, actor, "deleted_alert_rule", rule.body["name"], details={"customer": rule.customer_id})
     return True
 
 
-async def lock_unpublished(connection: psycopg.AsyncConnection) -> AlertRules | None:
-    """The rules of one environment that changed since the processor was given them, locked until the transaction ends."""
+async def lock_unpublished(
+    connection: psycopg.AsyncConnection, unread: Collection[tuple[str, int]] = ()
+) -> AlertRules | None:
+    """The rules of one environment that changed since the processor was given them, locked until the transaction ends.
+
+    `unread`: environments that are passed over at this version of their rules. Raises `RulesUnread`.
+    """
     row = await (
         await connection.execute(
-            "SELECT customer_id, version FROM alerts.environments WHERE version > published LIMIT 1 FOR UPDATE SKIP LOCKED"
+            """
+            SELECT customer_id, version FROM alerts.environments
+            WHERE version > published AND (customer_id, version) NOT IN (SELECT * FROM unnest(%s::text[], %s::bigint[]))
+            LIMIT 1 FOR UPDATE SKIP LOCKED
+            """,
+            ([one for one, _ in unread], [version for _, version in unread]),
         )
     ).fetchone()
     if row is None:
         return None
-    rules = [applied(one.id, one.version, one.rule) for one in await rules_of(connection, [row[0]], rows_max=RULES_MAX)]
+    stored = await rules_of(connection, [row[0]], rows_max=RULES_MAX)
+    try:
+        rules = [applied(one.id, one.version, one.rule) for one in stored]
+    except msgspec.ValidationError as error:
+        raise RulesUnread(row[0], row[1]) from error
     return AlertRules(schema_version=SCHEMA_VERSION, customer_id=row[0], version=row[1], rules=rules)
+
+
+async def notified_by(connection: psycopg.AsyncConnection, rule_id: str) -> Notified | None:
+    """Whom a rule notifies now, also one that is deleted; None where there is no such rule, or it cannot be read."""
+    try:
+        named = UUID(rule_id)
+    except ValueError:
+        return None
+    row = await (await connection.execute("SELECT body FROM alerts.rules WHERE id = %s", (named,))).fetchone()
+    if row is None:
+        return None
+    try:
+        return msgspec.convert(_known(RuleBody, row[0]), Notified)
+    except msgspec.ValidationError as error:
+        log.error("rule_unread", rule=rule_id, why=str(error))
+        return None
 
 
 async def set_published(connection: psycopg.AsyncConnection, rules: AlertRules) -> None:
@@ -196,6 +247,19 @@ async def _note(
     )
     details = {"customer": body.customer, "version": version}
     await audit.add(connection, actor, action, body.name, details=details)
+
+
+def _known(kind: type[msgspec.Struct], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What this version knows of a rule's body, its quiet hours or a span of these.
+
+    A later version may have written more: it is upgraded first, or was rolled back. The API refuses unknown members.
+    """
+    known = {name: stored[name] for name in kind.__struct_fields__ if name in stored}
+    if kind is RuleBody and "quiet" in known:
+        known["quiet"] = _known(Quiet, known["quiet"])
+    if kind is Quiet and "spans" in known:
+        known["spans"] = [_known(QuietSpan, one) for one in known["spans"]]
+    return known
 
 
 def _json(body: RuleBody) -> Jsonb:

@@ -39,7 +39,7 @@ BODIES: dict[str, Any] = {
 #: What a route has to be asked with.
 QUERIES: Final = {"alerts-rules-suggested": "?customer=acme"}
 
-ROOM: Final = deliveries.Room(10, 10, 10, [], [])
+ROOM: Final = deliveries.Room(10, 10, 10, {}, {})
 
 
 def answers_of_every_route(url: str, bearer: str, ids: dict[str, str]) -> dict[str, tuple[int, str]]:
@@ -70,7 +70,7 @@ def test_what_is_anothers_is_not_there_in_any_route_and_every_change_is_in_the_a
         ids["rules"] = await made.add_rule(EVERYTHING, body, actor)
         one = event(rule_id=ids["rules"], at_ms=T0)
         ids["incidents"] = one.incident_id
-        await made._ask(incidents.land, event=one)
+        await made._ask(incidents.land, event=one, now_ms=T0)
 
     alerting(dsn, make)
     ids["deliveries"] = asked(dsn, "UPDATE alerts.deliveries SET state = 'dead' RETURNING id")[0][0]
@@ -131,7 +131,7 @@ async def test_a_customer_that_moves_sends_nothing_to_the_receivers_of_its_forme
             await pool.ask(partial(add, organisation_id=home))
         past: dict[str, Any] = {"rule_id": rule, "at_ms": T0}
         opened, open_again = event(**past), event(**past, incident_id="f" * 24)
-        await pool.ask(partial(incidents.land, event=opened))
+        await pool.ask(partial(incidents.land, event=opened, now_ms=T0))
         assert await claimed(pool) == [(opened.incident_id, 1)]
         # Its attempt has failed, and another one is due when the customer moves.
         if is_listed:
@@ -139,8 +139,8 @@ async def test_a_customer_that_moves_sends_nothing_to_the_receivers_of_its_forme
             await pool.ask(partial(move, customer_id="acme", actor=actor))
         else:
             await pool.ask(partial(add, organisation_id=globex))
-        await pool.ask(partial(incidents.land, event=open_again))
-        await pool.ask(partial(incidents.land, event=event("closed", 2, **past)))
+        await pool.ask(partial(incidents.land, event=open_again, now_ms=T0))
+        await pool.ask(partial(incidents.land, event=event("closed", 2, **past), now_ms=T0))
         for _ in range(3):
             assert await claimed(pool) == []
         kept = asked(dsn, "SELECT state, attempts, problem FROM alerts.deliveries ORDER BY made_at, revision")
@@ -154,7 +154,7 @@ async def test_a_customer_that_moves_sends_nothing_to_the_receivers_of_its_forme
             await people.change_rule(EVERYTHING, rule, body, theirs, version=1)
         hook = await people.add_receiver(theirs, name="theirs", kind="email", target=target, template=None)
         await people.change_rule(EVERYTHING, rule, replace_receivers(body, hook), theirs, version=1)
-        await pool.ask(partial(incidents.land, event=event(**past, incident_id="e" * 24)))
+        await pool.ask(partial(incidents.land, event=event(**past, incident_id="e" * 24), now_ms=T0))
         assert await claimed(pool) == [("e" * 24, 1)]
     finally:
         await pool.close()

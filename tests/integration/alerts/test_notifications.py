@@ -17,6 +17,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from services.notifications import senders
+from services.notifications.mails import Mails
 from services.notifications.senders import Senders
 from services.notifications.sending import Sending
 from services.notifications.settings import NotificationsSettings
@@ -93,7 +94,7 @@ async def sending(dsn: str, **given: Any) -> AsyncIterator[None]:
     # A word that comes late, that a message was delivered, is lost, and the message sent again.
     pool = Pool(dsn, service="test", connections_max=4, seconds_max=SECONDS_MAX, writes=True)
     await pool.open()
-    mails = senders.mail_threads(settings)
+    mails = Mails(settings)
     async with senders.session(settings) as session:
         loop = asyncio.create_task(Sending(settings, pool, Senders(settings, session, mails)).run())
         try:
@@ -102,7 +103,7 @@ async def sending(dsn: str, **given: Any) -> AsyncIterator[None]:
         finally:
             loop.cancel()
             await asyncio.gather(loop, return_exceptions=True)
-            mails.shutdown(wait=False)
+            mails.close()
             await pool.close()
 
 

@@ -114,7 +114,7 @@ def _apart(work: Coroutine[Any, Any, T]) -> T:
 
 async def _land(dsn: str, opened: AlertEvent) -> None:
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await incidents.land(connection, opened)
+        await incidents.land(connection, opened, now_ms=opened.at_ms)
 
 
 def rules_of(dsn: str) -> list[StoredRule]:

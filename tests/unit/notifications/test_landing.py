@@ -1,5 +1,6 @@
 """The member of the group that lands changes of incidents."""
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from typing import Any, cast
@@ -9,7 +10,7 @@ import pytest
 
 from services.notifications import landing
 from services.notifications.settings import NotificationsSettings
-from services.rim.database.pool import Postgres, QueryRefused
+from services.rim.database.pool import Postgres, PostgresAway, QueryRefused
 from services.rim.telemetry.metrics import counter
 from shared.metrics import NOTIFICATIONS_CHANGES
 from shared.schemas.alerts.event import AlertEvent
@@ -67,3 +68,33 @@ async def test_tables_of_another_version_end_the_service(monkeypatch: pytest.Mon
     one = landing.Landing(settings, cast(Postgres, Stand()), lambda: None)
     with pytest.raises(QueryRefused):
         await one._land([event(), event()], threading.Event())
+
+
+async def test_changes_that_are_too_many_for_the_time_of_a_question_are_landed_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same hundred were asked again for ever."""
+    monkeypatch.setattr(landing, "Consumer", lambda _: None)
+    monkeypatch.setattr(landing, "_AWAY_SECONDS", 0)
+    landed: list[str] = []
+
+    class Slow:
+        async def ask(self, work: Any) -> int:
+            events: Sequence[AlertEvent] = work.keywords["events"]
+            if len(events) > 10:
+                raise PostgresAway("deadline")
+            landed.extend(one.incident_id for one in events)
+            return len(events)
+
+    settings = NotificationsSettings(postgres_dsn="postgresql://x/y")
+    one = landing.Landing(settings, cast(Postgres, Slow()), lambda: None)
+    names = [f"{number}" for number in range(100)]
+    attempts = asyncio.create_task(one._land([event(incident_id=name) for name in names], stop := threading.Event()))
+    try:
+        # More turns of the loop than halving needs.
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert landed == names
+    finally:
+        stop.set()
+        await attempts

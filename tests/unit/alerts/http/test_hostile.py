@@ -9,12 +9,12 @@ from aiohttp import web
 from services.accounts.http.access import Routing
 from services.accounts.http.guard import Guard
 from services.alerts.http.routes import AlertRoutes
-from services.alerts.service import Alerting
+from services.alerts.service import Alerting, NotThere
 from services.alerts.targets import TEMPLATE_CHARS_MAX
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.openapi import CSRF_HEADER
 from tests.fuzz.hostile import dumped
-from tests.unit.alerts.http.test_receivers_scope import NothingThere
+from tests.unit.alerts.http.test_receivers_scope import Refusing
 from tests.unit.dashboard.door import OWNER, cookie_header, door
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, paths_of, status_of
 
@@ -44,7 +44,7 @@ async def listening(alerting: Any) -> tuple[GuardedRunner, web.Application]:
         routing, made.identities, hosts=made.hosts, cookie=made.cookie, away_page=lambda: web.Response(status=503)
     )
     app.middlewares.append(guard.answer)
-    AlertRoutes(alerting, NothingThere(), now_ms=lambda: 0).add_to(routing)  # type: ignore[arg-type]
+    AlertRoutes(alerting, Refusing(NotThere()), now_ms=lambda: 0).add_to(routing)  # type: ignore[arg-type]
     runner = GuardedRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -107,7 +107,7 @@ async def test_what_is_right_reaches_postgres(postgres: tuple[int, NoPostgres]) 
 
 
 async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> None:
-    runner, app = await listening(NothingThere())
+    runner, app = await listening(Refusing(NotThere()))
     documents = [_RULE, {"version": 1, "rule": _RULE}, _RECEIVER, {"text": "a"}, {"hours": 3}]
     requests = hostile_requests(200, paths_of(app), [b"", b"{", *hostile_bodies(documents, 40)], _HEADERS)
     for one in requests:

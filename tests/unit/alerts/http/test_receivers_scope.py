@@ -1,5 +1,7 @@
 """Receivers get messages of all customers of an organisation: a token for some of them does not change or read who gets what."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,17 +12,35 @@ from services.accounts.http.access import Routing
 from services.accounts.http.guard import Guard
 from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import NotThere
+from services.alerts.store.deliveries import Overtaken
 from tests.unit.dashboard.door import TEAM_TOKEN, WHOLE_TOKEN, door
 
 
-class NothingThere:
-    """Alerting that has nothing; it says that it was asked."""
+class Refusing:
+    """Alerting that answers everything so; it says that it was asked."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
 
     def __getattr__(self, _: str) -> Any:
         async def answer(*_: Any, **__: Any) -> Any:
-            raise NotThere
+            raise self._error
 
         return answer
+
+
+@asynccontextmanager
+async def asking(error: Exception) -> AsyncIterator[TestClient[web.Request, web.Application]]:
+    """The routes behind the guard, where what is asked raises."""
+    app, made = web.Application(), door()
+    routing = Routing(app)
+    guard = Guard(
+        routing, made.identities, hosts=made.hosts, cookie=made.cookie, away_page=lambda: web.Response(status=503)
+    )
+    app.middlewares.append(guard.answer)
+    AlertRoutes(Refusing(error), Refusing(error), now_ms=lambda: 0).add_to(routing)  # type: ignore[arg-type]
+    async with TestClient(TestServer(app)) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -36,15 +56,15 @@ class NothingThere:
     ],
 )
 async def test_a_token_for_some_customers_has_no_business_with_receivers(method: str, path: str, body: Any) -> None:
-    app, made = web.Application(), door()
-    routing = Routing(app)
-    guard = Guard(
-        routing, made.identities, hosts=made.hosts, cookie=made.cookie, away_page=lambda: web.Response(status=503)
-    )
-    app.middlewares.append(guard.answer)
-    AlertRoutes(NothingThere(), NothingThere(), now_ms=lambda: 0).add_to(routing)  # type: ignore[arg-type]
-    async with TestClient(TestServer(app)) as client:
+    async with asking(NotThere()) as client:
         for who, status in ((TEAM_TOKEN, 403), (WHOLE_TOKEN, 404)):
             headers = {"Authorization": f"Bearer {who.text}"}
             async with client.request(method, f"/v1/alerts/{path}", json=body, headers=headers) as answer:
                 assert answer.status == status, await answer.text()
+
+
+async def test_a_message_that_a_later_one_has_overtaken_is_refused_in_words() -> None:
+    headers = {"Authorization": f"Bearer {WHOLE_TOKEN.text}"}
+    async with asking(Overtaken()) as client, client.post("/v1/alerts/deliveries/x/again", headers=headers) as answer:
+        assert answer.status == 409
+        assert (await answer.json())["title"] == "The receiver has a later message of this incident"

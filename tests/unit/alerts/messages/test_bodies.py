@@ -1,6 +1,7 @@
 """Messages have what the receivers' formats ask for, and what is said of viewers stays text."""
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -82,6 +83,20 @@ def test_what_viewers_send_is_no_link_and_no_line_of_its_own() -> None:
     assert not any(line.startswith("First suspect") for line in text(one, LINK, None).splitlines())
     slack = json.loads(bodies.slack(one, LINK, "<https://evil.example|$where>"))["blocks"][0]["text"]["text"]
     assert "<" not in slack
+
+
+def test_slack_makes_a_link_of_the_products_own_address_alone() -> None:
+    """Slack made one of a CDN that is named like an address, and mentions of names."""
+    evil = msgspec.structs.replace(EVIDENCE, slice={"cdn": "https://evil.example/login @here"})
+    for template in (None, "<https://evil.example> in $where: $link"):
+        text = json.loads(bodies.slack(event(slices=[evil]), f"{LINK}&b", template))["blocks"][0]["text"]
+        assert text["verbatim"] is True
+        assert re.findall("<[^>]*>", text["text"]) == [f"<{LINK}&amp;b>"]
+
+
+def test_a_long_message_has_no_more_characters_than_slack_takes() -> None:
+    body = json.loads(bodies.slack(event(rule_name="x" * 200), LINK, "y" * 4_000))
+    assert len(body["blocks"][0]["text"]["text"]) <= 3_000
 
 
 @pytest.mark.parametrize(
