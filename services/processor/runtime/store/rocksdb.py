@@ -11,7 +11,7 @@ between leaves rows ahead of the position, which the replay overwrites.
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -176,7 +176,7 @@ class RocksStore:
             pass
         self.compact()
 
-    def drop_timers(self) -> Iterator[None]:
+    def drop_timers(self) -> Generator[None]:
         """Drops timers whose rows are gone, some at a time: rows may be written between two. What is not ended is due again."""
         self._has_deleted = False
         after: TimerEntry | None = (0, b"")
