@@ -17,7 +17,7 @@ from services.processor.runtime.slot.fencing import outcome_of
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.standby.heartbeats import Heartbeats
-from services.processor.runtime.standby.roles import Patience, may_go_active, standbys, successor
+from services.processor.runtime.standby.roles import Patience, last_at_work, may_go_active, standbys, successor
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry import gauges
@@ -144,9 +144,9 @@ class Replica:
                 self._turned_at = time.monotonic()
                 self._check()
                 others = heartbeats.others()
-                for heard in others.values():
-                    if heard.beat.role != "standby":
-                        standby.follow(heard.beat.partitions)
+                at_work = last_at_work(others)
+                if at_work is not None:
+                    standby.follow(at_work.partitions)
                 standby.copy()
                 self._stores.tables.turn()
                 standby.questions.answer()

@@ -49,6 +49,15 @@ def may_go_active(
     return now - last_heard >= patience.suspect + patience.rank * max(0, replica - 1)
 
 
+def last_at_work(others: Mapping[int, Heard]) -> Presence | None:
+    """The newest heartbeat of a replica that works the slot or hands it over; None without one.
+
+    The last heartbeat of a replica that died says for ever that it works the slot.
+    """
+    at_work = [heard for heard in others.values() if heard.beat.role != "standby"]
+    return max(at_work, key=lambda heard: heard.at).beat if at_work else None
+
+
 def successor(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
     """The first standby that lives and has a fresh copy of all `partitions`; None without one."""
     for replica in sorted(others):

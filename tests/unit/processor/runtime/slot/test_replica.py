@@ -1,6 +1,7 @@
-"""A replica that hands its slot over: in which order it tells whom."""
+"""A replica that hands its slot over, in which order it tells whom; a standby, and whose partitions it copies."""
 
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,3 +86,41 @@ def test_the_successor_is_told_before_the_clients_here_are_closed_unless_a_takeo
     replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
     replica._work(stop, {}, Heartbeats(done))  # type: ignore[arg-type]
     assert done == steps
+
+
+def test_a_standby_follows_who_works_the_slot_now_and_not_who_is_dead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    followed: list[list[int]] = []
+    stop = threading.Event()
+
+    class Standby:
+        partitions = frozenset({1, 2})
+
+        def __init__(self, *_: Any) -> None:
+            self.questions = SimpleNamespace(answer=lambda: None)
+
+        def follow(self, partitions: list[int]) -> None:
+            followed.append(partitions)
+
+        def copy(self) -> None:
+            stop.set()
+
+        def lags(self) -> dict[int, int]:
+            return {}
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    beat = msgspec.structs.replace(STANDBY, role="active", lags={})
+    now = time.monotonic()
+    others = {
+        0: Heard(msgspec.structs.replace(beat, replica=0, partitions=[0, 1]), now - 3_600),
+        1: Heard(msgspec.structs.replace(beat, replica=1, partitions=[1, 2]), now),
+    }
+    heartbeats = SimpleNamespace(others=lambda: others, announce=lambda *_, **__: None, listening_since=now)
+    monkeypatch.setattr(replica_module, "Standby", Standby)
+    settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=2)
+    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    replica._stand_by(stop, heartbeats)  # type: ignore[arg-type]
+    assert followed == [[1, 2]]

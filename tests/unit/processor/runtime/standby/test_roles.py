@@ -1,6 +1,6 @@
 """Who works a slot, decided from what is heard."""
 
-from services.processor.runtime.standby.roles import Heard, Patience, may_go_active, successor
+from services.processor.runtime.standby.roles import Heard, Patience, last_at_work, may_go_active, successor
 from shared.schemas.presence import Presence, Role
 
 PATIENCE = Patience(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10)
@@ -83,3 +83,13 @@ def test_the_successor_is_the_first_standby_that_lives_with_a_fresh_copy_of_ever
     assert chosen(heard(1, "standby", 9.9, lag=101)) is None
     assert chosen(heard(1, "standby", 9.9, partitions=(1,))) is None
     assert chosen(heard(1, "active", 9.9)) is None
+
+
+def test_the_slot_has_the_partitions_that_who_worked_it_last_says() -> None:
+    dead, drained = heard(0, "active", 5.0, partitions=(0, 1)), heard(3, "handing_over", 6.0, partitions=(0, 1))
+    standing_by = heard(4, "standby", 11.0)
+    assert last_at_work(standing_by) is None
+    for others in (dead | drained | heard(1, "active", 10.0), heard(1, "active", 10.0) | drained | dead):
+        at_work = last_at_work(others | standing_by)
+        assert at_work is not None
+        assert (at_work.replica, at_work.partitions) == (1, [1, 2])
