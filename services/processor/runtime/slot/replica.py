@@ -16,7 +16,7 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.fencing import outcome_of
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
-from services.processor.runtime.standby.heartbeats import Heartbeats
+from services.processor.runtime.standby.heartbeats import UNHEARD_SECONDS_MAX, Heartbeats
 from services.processor.runtime.standby.roles import Patience, last_at_work, may_go_active, standbys, successor
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
@@ -71,6 +71,11 @@ class Replica:
         """Whether it does what its role asks."""
         if self._worker is not None:
             return self._worker.is_ready()
+        unheard_seconds = 0.0 if self._heartbeats is None else self._heartbeats.unheard_seconds
+        if self._is_standing_by and unheard_seconds > UNHEARD_SECONDS_MAX:
+            return Check(
+                ok=False, why=f"no heartbeat of its own for {unheard_seconds:.1f} s: it cannot take the slot over"
+            )
         return Check(self._is_standing_by, "standing by" if self._is_standing_by else "starting")
 
     # Lookups.

@@ -124,3 +124,15 @@ def test_a_standby_follows_who_works_the_slot_now_and_not_who_is_dead(
     replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
     replica._stand_by(stop, heartbeats)  # type: ignore[arg-type]
     assert followed == [[1, 2]]
+
+
+@pytest.mark.parametrize(("unheard_seconds", "is_ready"), [(0.1, True), (60.0, False)])
+def test_a_standby_that_does_not_hear_itself_is_not_ready(
+    tmp_path: Path, unheard_seconds: float, is_ready: bool
+) -> None:
+    settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=1)
+    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    assert not replica.is_ready().ok, "it starts"
+    replica._is_standing_by = True
+    replica._heartbeats = SimpleNamespace(unheard_seconds=unheard_seconds)  # type: ignore[assignment]
+    assert replica.is_ready().ok == is_ready
