@@ -64,7 +64,8 @@ class _Release:
         is_answered = self.answer.done()
         if (self.is_over or self._is_late) and not is_answered and self.answer.set_running_or_notify_cancel():
             left = len(self._waiting) + len(self._committing)
-            self.answer.set_result(msgspec.structs.replace(self._released, left=left))
+            # A copy: the release may go on.
+            self.answer.set_result(Released(list(self._released.keys), dict(self._released.kept), left))
 
     @property
     def _is_late(self) -> bool:

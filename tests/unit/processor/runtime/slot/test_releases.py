@@ -156,6 +156,7 @@ def test_many_keys_are_released_in_several_turns_also_when_nobody_waits_any_more
     slot.turn()
     slot.turn()
     assert slot.releases._releases == []
+    assert answer.result(0) == Released(left=len(keys)), "what was answered is another thread's"
 
 
 def test_no_more_releases_than_the_limit_are_under_way(slot: Quarantining) -> None:
