@@ -86,8 +86,10 @@ class Quarantine:
         if meta.commit_number and meta.version != self._application.version:
             self.version_at = sum(meta.next_offsets.values())
         self.keys.clear()
-        if self._layers.counts[QUARANTINE_STORE_ID]:
-            for row_key in self._layers.keys(_KEY_PREFIX, self._rules.quarantined_keys_max):
+        # All of them, though the limit may have been higher when they were quarantined: it is for new ones.
+        rows = self._layers.counts[QUARANTINE_STORE_ID]
+        if rows:
+            for row_key in self._layers.keys(_KEY_PREFIX, rows):
                 entry = self._layers.entry(row_key)
                 assert entry is not None
                 self.keys[row_key[len(_KEY_PREFIX) :]] = _decode(entry.row)

@@ -44,12 +44,14 @@ class Positions:
         """The group has taken these partitions away."""
         left = [at for at in self._all_inputs(numbers) if at in self._assigned]
         self._assigned.difference_update(left)
+        # The client keeps the pause of a partition that it does not read: the next assignment would give no records.
+        for at in self._paused.intersection(left):
+            self._resume(at)
         self._consumer.incremental_unassign([TopicPartition(*at) for at in left])
 
     def forget(self, number: int) -> None:
         """The partition does not belong to the slot any more; its requested rewinds are dropped."""
         for at in self._all_inputs([number]):
-            self._paused.discard(at)
             self._rewinds.pop(at, None)
 
     def rewind(self, topic: str, partition: int, offset: int | None, leader_epoch: int | None = None) -> None:

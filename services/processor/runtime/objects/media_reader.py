@@ -53,10 +53,10 @@ class MediaReader:
         try:
             next_offset = -1
             for first, count in runs:
+                at = TopicPartition(topic, partition, first)
                 if not 0 <= first - next_offset <= READ_ON_RECORDS_MAX or next_offset < 0:
-                    consumer.assign([TopicPartition(topic, partition, first)])
-                    next_offset = first
-                yield from self._run(consumer, TopicPartition(topic, partition, first), count, next_offset, stopped)
+                    consumer.assign([at])
+                yield from self._run(consumer, at, count, stopped)
                 next_offset = first + count
         except KafkaException as error:
             raise Unread(error.args[0].str()) from error
@@ -65,11 +65,11 @@ class MediaReader:
             consumer.unassign()
 
     def _run(
-        self, consumer: Consumer, at: TopicPartition, count: int, next_offset: int, stopped: threading.Event
+        self, consumer: Consumer, at: TopicPartition, count: int, stopped: threading.Event
     ) -> Generator[bytes, None, None]:
         deadline = time.monotonic() + SILENT_SECONDS_MAX
-        end = at.offset + count
-        while next_offset < end:
+        wanted = at.offset
+        while wanted < at.offset + count:
             if stopped.is_set():
                 raise Stopped
             if time.monotonic() > deadline:
@@ -77,15 +77,17 @@ class MediaReader:
             message = consumer.poll(_POLL_SECONDS)
             if message is None:
                 continue
-            value = self._value(consumer, at, message, next_offset)
+            value = self._value(consumer, at, message, wanted)
             if value is not None:
-                next_offset += 1
+                wanted += 1
                 deadline = time.monotonic() + SILENT_SECONDS_MAX
-                if next_offset > at.offset:
-                    yield value
+                yield value
 
     def _value(self, consumer: Consumer, at: TopicPartition, message: Message, wanted: int) -> bytes | None:
-        """The value of the wanted record; None for what is not it. Raises `Gone`."""
+        """The value of the wanted record; None for one before it. Raises `Gone`.
+
+        What lies between two runs need not come: it may be a transaction's marker, or records of one that was aborted.
+        """
         error = message.error()
         if error is not None:
             if error.code() == KafkaError._AUTO_OFFSET_RESET:

@@ -1,9 +1,7 @@
 """Answers: what others ask of the rows of a partition at work. Used by the slot's folding thread, between two records."""
 
 import base64
-from collections.abc import Mapping
-
-import structlog
+from collections.abc import Collection, Mapping
 
 from services.processor.engine.application.application import Lookup
 from services.processor.engine.application.requests import Query
@@ -16,10 +14,12 @@ from services.processor.runtime.partition.inputs import Inputs
 from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.telemetry.status import QuarantinedKeyStatus
 
-log = structlog.get_logger(__name__)
-
 #: The next turn that reads the store meets it too, and takes the partition over again.
 _UNREADABLE = "the local store cannot be read"
+
+
+class KeptInQuarantine(RuntimeError):
+    """A key cannot be released; the text says why."""
 
 
 class Answers:
@@ -59,22 +59,30 @@ class Answers:
         """The quarantined keys."""
         return [self._status(key) for key in self._core.quarantined]
 
-    def release_quarantined(self, key: bytes) -> list[QuarantinedKeyStatus]:
-        """Releases a quarantined key, or every one where `key` is empty, and returns those that were released.
+    @property
+    def quarantined_keys(self) -> Collection[bytes]:
+        """The record keys of the quarantined keys."""
+        return self._core.quarantined.keys()
 
-        A release is part of the next checkpoint. Raises `Unanswered` when a key cannot be released.
+    @property
+    def is_full(self) -> bool:
+        """Whether the checkpoint must be cut before more is released."""
+        return self._core.is_full
+
+    def release(self, key: bytes) -> tuple[QuarantinedKeyStatus, int]:
+        """Releases a quarantined key. Returns what it was, and the number of the commit that will have the release.
+
+        An abort before that commit quarantines the key again. Raises `KeptInQuarantine`.
         """
-        wanted = [held for held in self._core.quarantined if not key or held == key]
-        released = [self._status(held) for held in wanted]
-        for held in wanted:
-            try:
-                self._core.release(held)
-            except ApplicationFailed as error:
-                raise Unanswered(str(error)) from error
-            except StoreCorrupt as error:
-                raise Unanswered(_UNREADABLE) from error
-            log.info("released", partition=self._partition, key=held.decode(errors="replace"))
-        return released
+        status = self._status(key)
+        try:
+            self._core.release(key)
+        except ApplicationFailed as error:
+            raise KeptInQuarantine(str(error)) from error
+        except StoreCorrupt as error:
+            raise KeptInQuarantine(_UNREADABLE) from error
+        # What is in flight was cut before.
+        return status, self._core.committed.commit_number + (2 if self._commits.is_in_flight else 1)
 
     def _status(self, key: bytes) -> QuarantinedKeyStatus:
         held = self._core.quarantined[key]

@@ -10,6 +10,7 @@ from services.processor.runtime.kafka.end_offsets import Ends
 from services.processor.runtime.partition.answers import Answers
 from services.processor.runtime.questions import Looked, Questions, Unanswered
 from services.processor.runtime.slot.partitions import Partitions
+from services.processor.runtime.slot.releases import Released, Releases
 from services.processor.runtime.slot.watches import Watches
 from services.processor.runtime.telemetry.status import QuarantinedKeyStatus, Usage, rss_bytes
 from shared.schemas.slots import SlotStatus
@@ -35,6 +36,7 @@ class SlotQueries:
         self._usage = usage
         self._member_id = member_id
         self._watches = Watches()
+        self._releases = Releases()
         #: What other threads ask.
         self.questions = Questions()
 
@@ -45,7 +47,9 @@ class SlotQueries:
     def turn(self) -> None:
         """Answers what waits."""
         self.questions.answer()
-        self._watches.turn({number: working.commit_number for number, working in self._partitions.working().items()})
+        working = self._partitions.working()
+        self._watches.turn({number: one.commit_number for number, one in working.items()})
+        self._releases.turn(working)
 
     def look(self, lookup: Lookup, key: bytes, number: int) -> tuple[Looked, str]:
         """Answers a lookup, with the member id under which it was read. Raises `Unanswered` or `LookFailed`."""
@@ -90,8 +94,6 @@ class SlotQueries:
         """The quarantined keys of all partitions at work. Raises `Unanswered`."""
         return [held for working in self._partitions.working().values() for held in working.answers.quarantined()]
 
-    def release_quarantined(self, key: bytes) -> list[QuarantinedKeyStatus]:
-        """Releases a quarantined key, or every one where `key` is empty; returns those released. Raises `Unanswered`."""
-        return [
-            held for working in self._partitions.working().values() for held in working.answers.release_quarantined(key)
-        ]
+    def release_quarantined(self, key: bytes, until: float) -> Future[Released]:
+        """Releases a quarantined key, or every one where `key` is empty: see `Releases.add`. Raises `Unanswered`."""
+        return self._releases.add(key, self._partitions.working(), until)

@@ -16,8 +16,15 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.fencing import outcome_of
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
-from services.processor.runtime.standby.heartbeats import Heartbeats
-from services.processor.runtime.standby.roles import HomeComing, Patience, may_go_active, standbys, successor
+from services.processor.runtime.standby.heartbeats import UNHEARD_SECONDS_MAX, Heartbeats
+from services.processor.runtime.standby.roles import (
+    HomeComing,
+    Patience,
+    last_at_work,
+    may_go_active,
+    standbys,
+    successor,
+)
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry import gauges
@@ -73,6 +80,11 @@ class Replica:
         """Whether it does what its role asks."""
         if self._worker is not None:
             return self._worker.is_ready()
+        unheard_seconds = 0.0 if self._heartbeats is None else self._heartbeats.unheard_seconds
+        if self._standing_by.ok and unheard_seconds > UNHEARD_SECONDS_MAX:
+            return Check(
+                ok=False, why=f"no heartbeat of its own for {unheard_seconds:.1f} s: it cannot take the slot over"
+            )
         return self._standing_by
 
     # Lookups.
@@ -147,9 +159,9 @@ class Replica:
                 self._turned_at = time.monotonic()
                 self._check()
                 others = heartbeats.others()
-                for heard in others.values():
-                    if heard.beat.role != "standby":
-                        standby.follow(heard.beat.partitions)
+                at_work = last_at_work(others)
+                if at_work is not None:
+                    standby.follow(at_work.partitions)
                 standby.copy()
                 self._stores.tables.turn()
                 standby.questions.answer()

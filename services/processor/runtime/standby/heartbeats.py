@@ -8,12 +8,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 import structlog
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from services.processor.runtime.kafka.refusals import Refusals
+from services.processor.runtime.kafka.refusals import REFUSED, Refusals
 from services.processor.runtime.standby.roles import Heard
 from services.rim.kafka.connection import client_config, log_client_error
 from shared import codec
@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 BEAT_SECONDS: Final = 0.2
 #: Own heartbeats not read for this long: the connection is lost.
 UNREAD_SECONDS: Final = 1.0
+#: Own heartbeats not read for this long: the replica cannot take its slot over, and says so.
+UNHEARD_SECONDS_MAX: Final = 5.0
 FLUSH_SECONDS_MAX: Final = 2.0
 STOP_SECONDS_MAX: Final = 5.0
 #: The client gives back what has come when this time is over: a hand-over waits for it.
@@ -47,7 +49,9 @@ class Heartbeats:
         refused_seconds_max: float,
     ) -> None:
         self._application = application
-        self._refusals = Refusals(refused_seconds_max)
+        # Each is used by one thread.
+        self._refused_reads = Refusals(refused_seconds_max)
+        self._refused_sends = Refusals(refused_seconds_max)
         self._slot = slot
         self._replica = replica
         self._url = url
@@ -56,6 +60,9 @@ class Heartbeats:
         self._heard: dict[tuple[str, int], Heard] = {}
         self._heard_self_at = 0.0
         self._listening_since = time.monotonic()
+        self._is_unheard = False
+        #: The error of the last heartbeat sent; None: it was delivered.
+        self._delivery_code: int | None = None
         client = f"{application}/{slot}/{replica}"
         self._producer = Producer(
             {**client_config(settings, client), "error_cb": log_client_error("heartbeats"), "linger.ms": 0, "acks": 1}
@@ -82,6 +89,7 @@ class Heartbeats:
 
     def start(self) -> None:
         """Starts to send and to read."""
+        self._listening_since = time.monotonic()
         self._consumer.assign([TopicPartition(PRESENCE.name, 0, OFFSET_END)])
         for thread in self._threads:
             thread.start()
@@ -124,11 +132,17 @@ class Heartbeats:
         now = time.monotonic()
         return now if now - self._heard_self_at > UNREAD_SECONDS else self._listening_since
 
+    @property
+    def unheard_seconds(self) -> float:
+        """For how long no heartbeat of its own has been read."""
+        return time.monotonic() - max(self._heard_self_at, self._listening_since)
+
     def _run(self, work: Callable[[], None]) -> None:
         while not self._stop.is_set():
             work()
 
     def _send(self) -> None:
+        self._refused_sends.check()
         role, partitions, lags, successor = self._announced
         beat = Presence(
             schema_version=SCHEMA_VERSION,
@@ -144,26 +158,55 @@ class Heartbeats:
         )
         key = f"{self._application}/{self._slot}/{self._replica}".encode()
         try:
-            self._producer.produce(PRESENCE.name, codec.PRESENCE.encode(beat), key, 0)
+            self._producer.produce(PRESENCE.name, codec.PRESENCE.encode(beat), key, 0, on_delivery=self._note_delivery)
         except BufferError:
             # The broker was unreachable for long; old heartbeats have no value.
             self._producer.purge()
+        except KafkaException as exception:
+            # The client keeps a refusal for some time, and takes no heartbeats meanwhile.
+            error = cast(KafkaError, exception.args[0])
+            if error.code() not in REFUSED:
+                raise
+            self._note_delivery(error)
         self._producer.poll(0)
         self._wake.wait(BEAT_SECONDS)
         self._wake.clear()
 
+    def _note_delivery(self, error: KafkaError | None, _: Message | None = None) -> None:
+        code = None if error is None else error.code()
+        if code == self._delivery_code:
+            # Several times a second: a refusal is noted and logged once.
+            return
+        self._delivery_code = code
+        if error is None:
+            self._refused_sends.clear(PRESENCE.name)
+        else:
+            self._refused_sends.note(PRESENCE.name, error)
+
     def _read(self) -> None:
-        self._refusals.check()
+        self._refused_reads.check()
+        self._report()
         for message in self._consumer.consume(1000, READ_SECONDS):
             error = message.error()
             if error is not None:
                 if error.fatal():
                     raise RuntimeError(f"the heartbeats cannot be read: {error.str()}")
-                self._refusals.note(PRESENCE.name, error)
+                self._refused_reads.note(PRESENCE.name, error)
                 if error.code() != KafkaError._PARTITION_EOF:
                     log.warning("heartbeats", code=error.name(), error=error.str())
                 continue
             self._note_beat(message.value() or b"", time.monotonic())
+
+    def _report(self) -> None:
+        """Logs that own heartbeats do not come any more, and that they come again."""
+        unheard_seconds = self.unheard_seconds
+        if self._is_unheard == (unheard_seconds > UNHEARD_SECONDS_MAX):
+            return
+        self._is_unheard = not self._is_unheard
+        if self._is_unheard:
+            log.warning("heartbeats_unheard", topic=PRESENCE.name, seconds=round(unheard_seconds, 1))
+        else:
+            log.info("heartbeats_heard", topic=PRESENCE.name)
 
     def _note_beat(self, value: bytes, now: float) -> None:
         try:
@@ -177,6 +220,6 @@ class Heartbeats:
             if now - self._heard_self_at > UNREAD_SECONDS:
                 self._listening_since = now
             self._heard_self_at = now
-            self._refusals.clear(PRESENCE.name)
+            self._refused_reads.clear(PRESENCE.name)
         elif (beat.slot, beat.replica) != (self._slot, self._replica):
             self._heard[beat.slot, beat.replica] = Heard(beat, now)

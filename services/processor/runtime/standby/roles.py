@@ -52,6 +52,15 @@ def may_go_active(
     return now - last_heard >= patience.suspect + patience.rank * max(0, replica - 1)
 
 
+def last_at_work(others: Mapping[int, Heard]) -> Presence | None:
+    """The newest heartbeat of a replica that works the slot or hands it over; None without one.
+
+    The last heartbeat of a replica that died says for ever that it works the slot.
+    """
+    at_work = [heard for heard in others.values() if heard.beat.role != "standby"]
+    return max(at_work, key=lambda heard: heard.at).beat if at_work else None
+
+
 def successor(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
     """The first standby that lives and has a fresh copy of all `partitions`; None without one."""
     for replica in sorted(others):
@@ -78,7 +87,8 @@ class HomeComing:
         """`lags`: of the copies here, in records, by partition."""
         if self._replica > 0:
             return Check(ok=True, why="standing by")
-        active = next((heard.beat for heard in others.values() if heard.beat.role == "active"), None)
+        at_work = last_at_work(others)
+        active = at_work if at_work is not None and at_work.role == "active" else None
         if active is None or not _is_fresh(lags, frozenset(active.partitions), self._patience):
             self._fresh_since = None
             return Check(ok=False, why="starting" if active is None else f"replica {active.replica} works the slot")

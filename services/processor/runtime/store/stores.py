@@ -121,7 +121,9 @@ class Stores:
         """
         name = self._plan.application.changelog.name
         check_reach(f"{name}/{partition}", position, low, end)
-        check_age(name, position, now_ms=now_ms, kept_ms=self._deletions.kept_ms())
+        # A commit takes two offsets and more, one of them its marker. A store stands before the marker of its last commit.
+        if end - position.changelog_offset > 1:
+            check_age(name, position, now_ms=now_ms, kept_ms=self._deletions.kept_ms())
 
 
 def _folders(of_process: Path) -> list[Path]:

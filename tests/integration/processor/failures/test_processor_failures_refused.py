@@ -120,6 +120,18 @@ def test_what_a_takeover_needs_and_kafka_refuses_is_borne_for_a_time_and_ends_th
     assert slot.terminate() == 0
 
 
+def test_heartbeats_that_kafka_refuses_end_a_slot_with_standbys(scene: Scene) -> None:
+    slot = scene.slot(PROCESSOR_STANDBYS="1", **SOON)
+    with denied(scene, ResourceType.TOPIC, topics.PRESENCE.name, AclOperation.WRITE):
+        slot.start()
+        words = last_words(slot)
+    assert "Kafka has refused presence" in words
+    assert "TOPIC_AUTHORIZATION_FAILED" in words
+    slot.start()
+    wait_until(slot.is_ready, "the slot is ready")
+    assert slot.terminate() == 0
+
+
 def test_a_right_that_is_granted_in_time_ends_nothing(scene: Scene) -> None:
     slot = scene.slot()
     with denied(scene, ResourceType.TRANSACTIONAL_ID, "video_views.3", AclOperation.WRITE):

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
+from services.processor.runtime.operations.redrive import BATCH_BYTES_MAX
 from shared import codec, topics
+from shared.chunks import CHUNK_BYTES_MAX
 from shared.topics import Topic
 from tests.integration.applications import recording
 from tests.integration.parts.brokers import OF_COLLECTOR, OF_VIEWS, topics_of
@@ -77,24 +79,30 @@ def test_rejected_records_are_produced_to_the_input_again_once(scene: Scene) -> 
 
 
 def test_recordings_that_the_object_store_refused_are_given_back(own_broker: Broker, tmp_path: Path) -> None:
-    payloads = [recording.Payload("s-1", number, size) for number, size in enumerate((2_500_000, 10_000))]
+    # Chunks of the last of those that are refused go back in two transactions.
+    sizes = (3_500_000, 3_500_000, 3_500_000, 10_000)
+    assert sum(sizes[:2]) < BATCH_BYTES_MAX < sum(sizes[:3]) - CHUNK_BYTES_MAX
+    payloads = [recording.Payload("s-1", number, size) for number, size in enumerate(sizes)]
+    refused = payloads[:-1]
     with refusing_store() as store, ExitStack() as ending:
         scene = recording.Scene(own_broker, tmp_path, ending)
-        store.refusals[f"{payloads[0].name}$"] = 403
+        for one in refused:
+            store.refusals[f"{one.name}$"] = 403
         server = scene.slot(PROCESSOR_OBJECTS="s3://bucket", PROCESSOR_OBJECT_REFUSED_MS="1000", **store.environ)
         wait_until(server.slot.is_ready, "the slot works")
         scene.send(payloads).finish(120)
-        wait_until(lambda: payloads[1].name in store.objects, "the session goes on without what is refused")
-        wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 2, "both have a row")
-        assert [row.state for row in recording.index_rows(own_broker.bootstrap)] == ["refused", "stored"]
+        wait_until(lambda: payloads[-1].name in store.objects, "the session goes on without what is refused")
+        wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 4, "all have a row")
+        assert [row.state for row in recording.index_rows(own_broker.bootstrap)] == ["refused"] * 3 + ["stored"]
         rejected = [dict(message.headers() or []) for message in committed(own_broker.bootstrap, topics.REJECTED)]
-        assert [headers["reason"] for headers in rejected] == [b"object_refused"] * 3
+        assert [headers["reason"] for headers in rejected] == [b"object_refused"] * 12
         store.refusals.clear()
         nothing = {"produced": 0, "before": 0, "rows": 0, "gone": 0}
         arguments = own_broker.bootstrap, "--reason", "object_refused"
-        assert redrive(*arguments, application="recordings") == nothing | {"produced": 3}
-        assert redrive(*arguments, application="recordings") == nothing | {"before": 3}
-        wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 3, "what was given back is stored")
-        row = recording.index_rows(own_broker.bootstrap)[-1]
-        assert (row.sequence, row.state, row.revision) == (0, "stored", 3)
+        assert redrive(*arguments, application="recordings") == nothing | {"produced": 12}
+        assert redrive(*arguments, application="recordings") == nothing | {"before": 12}
+        wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 7, "what was given back has a row")
+        rows = recording.index_rows(own_broker.bootstrap)[-3:]
+        assert sorted((row.sequence, row.state) for row in rows) == [(number, "stored") for number in range(3)]
+        assert [row.revision for row in rows] == [5, 6, 7]
         assert {name: store.objects[name] for name in store.objects} == {one.name: one.content for one in payloads}

@@ -291,6 +291,20 @@ def test_a_quarantined_key_survives_a_flush_and_a_takeover() -> None:
     assert finished(driver) == [(b"a", b"1")]
 
 
+def test_a_lower_limit_leaves_the_keys_that_are_quarantined_and_takes_no_more() -> None:
+    driver = Driver(RULED)
+    for key in (b"a", b"b", b"c"):
+        driver.pipe(BEACONS, key, b"", at_ms=1000)
+        poison(driver, key, 3)
+    driver.restart_with(dataclasses.replace(RULED, failure_rules=RULES.model_copy(update={"quarantined_keys_max": 1})))
+    assert list(driver.quarantined) == [b"a", b"b", b"c"]
+    poison(driver, b"d", 5)
+    driver.pipe(BEACONS, b"c", b"", at_ms=1000)
+    assert reasons(driver)[-1] == "quarantined", "no second row beside the one that is kept"
+    driver.release(b"c")
+    assert list(driver.quarantined) == [b"a", b"b"]
+
+
 def test_a_core_without_failures_writes_nothing_of_them() -> None:
     core = Core(RULED, 0, MemoryStore())
     core.fold([Record(BEACONS.name, 0, 0, 1000, b"a", b"")])

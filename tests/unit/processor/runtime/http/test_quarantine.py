@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
+from services.processor.runtime.slot.releases import Released
 from services.processor.runtime.telemetry.status import QuarantinedKeyStatus
 from tests.unit.processor.runtime.http.stand_ins import TOKEN
 from tests.unit.processor.runtime.http.test_lookups import Setup, make, setup
@@ -14,6 +16,7 @@ from tests.unit.processor.runtime.http.test_lookups import Setup, make, setup
 __all__ = ["make", "setup"]
 
 HELD = QuarantinedKeyStatus(3, "acme:v1", "YWNtZTp2MQ==", 1_000, "ZeroDivisionError: a bug", 10, 2, 1, 99)
+RELEASED = Released([HELD], {"acme:v2": "key b'acme:v2' stays quarantined: DecodeError"}, 3)
 
 
 @pytest.fixture
@@ -25,9 +28,11 @@ def released(setup: Setup) -> list[bytes | None]:
         asked.append(None)
         return [HELD]
 
-    def release_quarantined(key: bytes) -> list[QuarantinedKeyStatus]:
+    def release_quarantined(key: bytes, _until: float) -> Future[Released]:
         asked.append(key)
-        return [HELD] if key in {b"", b"acme:v1", b"\xff"} else []
+        answer: Future[Released] = Future()
+        answer.set_result(RELEASED)
+        return answer
 
     setup.here.worker.queries.quarantined = quarantined
     setup.here.worker.queries.release_quarantined = release_quarantined
@@ -52,7 +57,9 @@ def test_quarantined_keys_are_listed(setup: Setup, released: list[bytes | None])
 
 @pytest.mark.parametrize(("query", "key"), [("key=acme:v1", b"acme:v1"), ("all=1", b""), ("key_base64=/w==", b"\xff")])
 def test_keys_are_released_one_or_all(setup: Setup, released: list[bytes | None], query: str, key: bytes) -> None:
-    assert [one["key"] for one in post(setup, query)["keys"]] == ["acme:v1"]
+    answer = post(setup, query)
+    assert [one["key"] for one in answer["keys"]] == ["acme:v1"]
+    assert (answer["kept"], answer["left"], answer["problems"]) == (RELEASED.kept, 3, {})
     assert released == [key]
 
 

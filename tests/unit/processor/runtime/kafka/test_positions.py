@@ -1,7 +1,11 @@
 """What the client is given and when; seeks that do not work at once: tried again, across a pause too, and given up in the end."""
 
+import time
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from services.processor.runtime.kafka import positions as positions_module
 from services.processor.runtime.kafka.positions import SEEK_TRIES_MAX, Positions, SeekFailed
@@ -82,6 +86,39 @@ def test_a_paused_partition_goes_on_after_its_rewind() -> None:
     made.hold_back(5, lambda topic: True)
     made.carry_out_rewinds()
     assert (client.paused, client.sought, client.resumed) == ([("beacons", 5)], [("beacons", 5, 34)], [("beacons", 5)])
+
+
+@pytest.fixture
+def consumer() -> Iterator[Consumer]:
+    """The real client, beside the library's own broker in memory, which has a record in partition 0."""
+    config: dict[str, Any] = {"test.mock.num.brokers": 1, "bootstrap.servers": "unused", "log_level": 0}
+    producer = Producer(config)
+    brokers = producer.list_topics("beacons", timeout=20).brokers.values()
+    producer.produce("beacons", b"record", partition=0)
+    assert producer.flush(20) == 0
+    bootstrap = ",".join(f"{one.host}:{one.port}" for one in brokers)
+    made = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "error", "log_level": 0})
+    yield made
+    made.close()
+
+
+def read(consumer: Consumer, made: Positions) -> None:
+    """Returns when a record has come."""
+    deadline = time.monotonic() + 20
+    while not consumer.consume(1, 0.1):
+        assert time.monotonic() < deadline, "no record came"
+        made.carry_out_rewinds()
+
+
+def test_a_partition_that_was_taken_away_while_it_was_paused_is_read_when_it_comes_back(consumer: Consumer) -> None:
+    made = Positions(consumer, ["beacons"])
+    made.rewind("beacons", 0, 0)
+    read(consumer, made)
+    made.hold_back(0, lambda topic: True)
+    made.forget(0)
+    made.stop([0])
+    made.rewind("beacons", 0, 0)
+    read(consumer, made)
 
 
 def test_a_seek_is_tried_again_though_its_time_passed_while_the_process_was_stopped(

@@ -4,11 +4,12 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from prometheus_client import REGISTRY
 
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, Run
@@ -98,6 +99,56 @@ def test_runs_are_read_in_their_order_wherever_they_stand(broker: Broker, size_b
     runs = ((first, 2), (first + 2, 1), (first + 5, 1), (first + 15, 3), (first + 4, 1))
     found = read(broker, *runs, size_bytes=size_bytes)
     assert found == b"<0><1><2><5><15><16><17><4>"
+
+
+class Log:
+    """A client of a log with holes, which the broker in memory cannot make."""
+
+    def __init__(self, *values: bytes | None) -> None:
+        """`values` by offset; None: a transaction's marker, or a record of one that was aborted."""
+        self._values = values
+        self._messages: Iterator[LogMessage] = iter([])
+        self.assigned: list[int] = []
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        first = partitions[0].offset
+        self.assigned.append(first)
+        self._messages = (LogMessage(at, value) for at, value in enumerate(self._values) if at >= first and value)
+
+    def unassign(self) -> None:
+        self._messages = iter([])
+
+    def poll(self, seconds: float) -> "LogMessage | None":
+        return next(self._messages, None)
+
+
+@dataclass
+class LogMessage:
+    at: int
+    content: bytes
+
+    def error(self) -> None:
+        return None
+
+    def offset(self) -> int:
+        return self.at
+
+    def value(self) -> bytes:
+        return self.content
+
+
+def test_what_does_not_come_between_two_runs_is_not_missed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a payload whose chunks were produced in two transactions, and of one beside such a transaction.
+    log = Log(b"<0>", b"<1>", None, b"<3>", b"<4>", b"other", None, b"<7>")
+    monkeypatch.setattr(media_reader, "Consumer", lambda config: log)
+    assert read(broker, (0, 2), (3, 2), (7, 1)) == b"<0><1><3><4><7>"
+    assert log.assigned == [0], "it reads on"
+
+
+def test_a_record_that_is_missing_from_a_run_is_gone(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media_reader, "Consumer", lambda config: Log(b"<0>", None, b"<2>"))
+    with pytest.raises(Gone, match="goes from 1 to 2"):
+        read(broker, (0, 3))
 
 
 def test_one_reader_reads_one_request_after_the_other(broker: Broker) -> None:

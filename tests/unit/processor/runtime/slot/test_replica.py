@@ -1,4 +1,4 @@
-"""A replica that hands its slot over: in which order it tells whom. One that stands by: whether it is ready."""
+"""A replica that hands its slot over: in which order it tells whom. One that stands by: what it copies, whether it is ready."""
 
 import threading
 import time
@@ -130,3 +130,53 @@ def test_a_home_replica_that_copies_beside_an_active_standby_is_not_ready_and_a_
     replica = Replica(Plan(settings, APPLICATION), Patience(), look)
     assert replica._stand_by(stop, heartbeats) is None  # type: ignore[arg-type]
     assert said == [False, number == 1, number == 1]
+
+
+def test_a_standby_follows_who_works_the_slot_now_and_not_who_is_dead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    followed: list[list[int]] = []
+    stop = threading.Event()
+
+    class Standby:
+        partitions = frozenset({1, 2})
+
+        def __init__(self, *_: Any) -> None:
+            self.questions = SimpleNamespace(answer=lambda: None)
+
+        def follow(self, partitions: list[int]) -> None:
+            followed.append(partitions)
+
+        def copy(self) -> None:
+            stop.set()
+
+        def lags(self) -> dict[int, int]:
+            return {}
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    beat = msgspec.structs.replace(STANDBY, role="active", lags={})
+    now = time.monotonic()
+    others = {
+        0: Heard(msgspec.structs.replace(beat, replica=0, partitions=[0, 1]), now - 3_600),
+        1: Heard(msgspec.structs.replace(beat, replica=1, partitions=[1, 2]), now),
+    }
+    heartbeats = SimpleNamespace(others=lambda: others, announce=lambda *_, **__: None, listening_since=now)
+    monkeypatch.setattr(replica_module, "Standby", Standby)
+    settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=2)
+    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    replica._stand_by(stop, heartbeats)  # type: ignore[arg-type]
+    assert followed == [[1, 2]]
+
+
+@pytest.mark.parametrize(("unheard_seconds", "is_ready"), [(0.1, True), (60.0, False)])
+def test_a_standby_that_does_not_hear_itself_is_not_ready(
+    tmp_path: Path, unheard_seconds: float, is_ready: bool
+) -> None:
+    settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=1)
+    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    assert not replica.is_ready().ok, "it starts"
+    replica._standing_by = Check(ok=True, why="standing by")
+    replica._heartbeats = SimpleNamespace(unheard_seconds=unheard_seconds)  # type: ignore[assignment]
+    assert replica.is_ready().ok == is_ready

@@ -1,6 +1,13 @@
 """Who works a slot, decided from what is heard."""
 
-from services.processor.runtime.standby.roles import Heard, HomeComing, Patience, may_go_active, successor
+from services.processor.runtime.standby.roles import (
+    Heard,
+    HomeComing,
+    Patience,
+    last_at_work,
+    may_go_active,
+    successor,
+)
 from shared.schemas.presence import Presence, Role
 
 PATIENCE = Patience(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10, overdue=60)
@@ -113,3 +120,13 @@ def test_home_is_ready_without_its_slot_when_it_is_not_handed_back_for_long_thou
 
 def test_a_standby_on_another_host_is_ready_beside_whoever_works_the_slot() -> None:
     assert ready(HomeComing(1, PATIENCE), heard(0, "active", 100.0), {}, now=100)
+
+
+def test_the_slot_has_the_partitions_that_who_worked_it_last_says() -> None:
+    dead, drained = heard(0, "active", 5.0, partitions=(0, 1)), heard(3, "handing_over", 6.0, partitions=(0, 1))
+    standing_by = heard(4, "standby", 11.0)
+    assert last_at_work(standing_by) is None
+    for others in (dead | drained | heard(1, "active", 10.0), heard(1, "active", 10.0) | drained | dead):
+        at_work = last_at_work(others | standing_by)
+        assert at_work is not None
+        assert (at_work.replica, at_work.partitions) == (1, [1, 2])

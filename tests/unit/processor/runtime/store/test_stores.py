@@ -1,4 +1,4 @@
-"""Stores of partitions that have moved away: deleted after a time, and never one that is used."""
+"""Stores of partitions that have moved away, deleted after a time; and how old a store may be that is opened again."""
 
 import os
 import time
@@ -9,7 +9,8 @@ import pytest
 from services.processor.engine.state.local import LocalMeta, StoreFailed
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store import stores as stores_module
-from services.processor.runtime.store.stores import Stores
+from services.processor.runtime.store.deletions import Deletions
+from services.processor.runtime.store.stores import Stores, StoreTooOld
 from services.processor.settings import ProcessorSettings
 from tests.unit.processor.engine.counting import APPLICATION
 
@@ -86,3 +87,15 @@ def test_a_sweep_is_due_once_in_its_interval_and_its_failure_ends_nothing(
 
     monkeypatch.setattr(Stores, "delete_unused", fail)
     stores.sweep(frozenset())
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_store_that_lacks_no_commit_is_trusted_at_any_age(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, lacking: int
+) -> None:
+    """A partition without input makes no commits; behind the last one there is its marker at the most."""
+    monkeypatch.setattr(Deletions, "kept_ms", lambda _: 86_400_000)
+    stores, old = Stores(plan), LocalMeta(None, 100, 0)
+    stores.check(3, old, 0, 100 + lacking, now_ms=10 * 86_400_000)
+    with pytest.raises(StoreTooOld, match="ms old"):
+        stores.check(3, old, 0, 102, now_ms=10 * 86_400_000)
