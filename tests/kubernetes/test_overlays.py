@@ -114,7 +114,7 @@ def test_every_workload_has_its_pods_ready(applied: Applied) -> None:
 
 
 def test_every_claim_has_a_volume_of_its_own_on_its_class(applied: Applied) -> None:
-    wanted = {"warehouse": "standard"}
+    wanted = dict.fromkeys(applied.declared("PersistentVolumeClaim"), "standard")
     for name, one in applied.declared("StatefulSet").items():
         for template in one["spec"]["volumeClaimTemplates"]:
             wanted |= {
