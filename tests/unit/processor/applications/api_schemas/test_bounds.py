@@ -11,6 +11,7 @@ from services.processor.applications.api_schemas.endpoint import Drift, Endpoint
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
+from shared.api.endpoints import CALLS_WITHOUT_API
 from shared.partitioning import api_key
 from shared.schemas.apis.call import ApiCall
 from shared.topics import REJECTED
@@ -107,3 +108,16 @@ def test_parts_that_begin_as_data_are_bounded() -> None:
         pipe(driver, msgspec.structs.replace(one, path=path))
     check(driver)
     assert max(len(row or b"") for _, row in driver.changelog) < 8_000
+
+
+@pytest.mark.parametrize("application", [APPLICATION, baselines(BaselineRules())])
+def test_hosts_that_a_scanner_makes_up_are_counted_and_not_kept(application: Application) -> None:
+    driver = Driver(application)
+    for number in range(20):
+        (one,) = calls("/wp-login.php", status=404 if number % 2 else 405)
+        driver.pipe(topics.API_CALLS, api_key("acme", f"{number}.example"), codec.API_CALL.encode(one), at_ms=T0)
+    check(driver)
+    assert not any(driver.rows.values())
+    assert driver.tallies[CALLS_WITHOUT_API] == 20
+    pipe(driver, *calls(), *calls("/wp-login.php", status=404))
+    assert (driver.rows["apis"], driver.rows["endpoints"], driver.tallies[CALLS_WITHOUT_API]) == (1, 1, 20)
