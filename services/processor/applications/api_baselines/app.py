@@ -262,7 +262,7 @@ def application(rules: BaselineRules) -> Application:
         start=start,
         cannot_grow="its windows go by event time, and calls that are handed on come too late for them",
         is_forgetting=True,
-        event_time=EventTime(_event_ms, grace_ms=rules.grace_ms),
+        event_time=EventTime(_event_ms, grace_ms=rules.grace_ms, silence_ms=rules.silence_ms),
         lookups=(baselines_lookup(APIS, ENDPOINTS),),
         tallies=(_OPEN_ANOMALIES, _LATE_CALLS, CALLS_WITHOUT_API),
     )
