@@ -7,11 +7,13 @@ import pytest
 
 from services.processor.applications.api_baselines.app import application as baselines
 from services.processor.applications.api_baselines.endpoint import BaselineRules
+from services.processor.applications.api_schemas import endpoint as endpoint_module
 from services.processor.applications.api_schemas.endpoint import Drift, Endpoint, learn, publish
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.api.endpoints import CALLS_WITHOUT_API
+from shared.api.shapes import SPELLED_COUNT_MIN, merged
 from shared.partitioning import api_key
 from shared.schemas.apis.call import ApiCall
 from shared.topics import REJECTED
@@ -76,6 +78,21 @@ def test_enumerations_of_very_many_fields_are_given_up() -> None:
     assert row_bytes(endpoint) < ROW_BYTES_MAX
     assert endpoint.shape is not None
     assert endpoint.truncated == 0
+
+
+def test_a_call_that_teaches_nothing_is_counted_without_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = calls(body={"items": [{"id": 7, "state": "open"}], "note": None})
+    one_by_one = Endpoint(T0, T0, T0, T0)
+    learned(one_by_one, *same * SPELLED_COUNT_MIN)
+    publish(one_by_one)
+    merges: list[object] = []
+    monkeypatch.setattr(endpoint_module, "merged", lambda one, other: merges.append(one) or merged(one, other))
+    learned(one_by_one, *same * 100)
+    assert merges == []
+    assert one_by_one.shape is not None
+    assert (one_by_one.count, one_by_one.shape.count) == (SPELLED_COUNT_MIN + 100,) * 2
+    learned(one_by_one, *calls(body={"items": [{"id": 8}], "note": None}))
+    assert len(merges) == 1
 
 
 @pytest.mark.parametrize("application", [APPLICATION, baselines(BaselineRules())])
