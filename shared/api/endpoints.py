@@ -15,7 +15,8 @@ from shared.schemas.span import DEFAULT_CUSTOMER
 
 #: What an API answers with where it has no endpoint.
 _NO_ENDPOINT: Final = frozenset({404, 405})
-
+#: The tally of calls to what is no endpoint, of hosts that have none: such a host is no API, and nothing is kept of it.
+CALLS_WITHOUT_API: Final = "calls_without_api"
 
 #: Of the paths and the names of endpoints of one API, bytes. A call of one more endpoint than there is room for is dropped.
 API_BYTES_MAX: Final = 400_000

@@ -3,7 +3,7 @@
 So a schema is the same however its calls were spread over time; counts are sums of what was merged.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar, get_args
 
 import msgspec
@@ -41,6 +41,57 @@ def merged(one: Shape, other: Shape) -> Shape:
         values=_optionally(one.values, other.values, merged),
         is_map=one.is_map or other.is_map or len({*one.fields, *other.fields}) > FIELDS_MAX,
         personal=personal,
+    )
+
+
+def teaches(one: Shape, other: Shape) -> bool:
+    """Whether a stored shape, which is `discreet`, would learn anything but counts from the other. It may say so in vain."""
+    if one.personal or other.personal:
+        # Sizes and words that are personal go with the merge.
+        if not _is_within(other.personal, one.personal) or (one.text is not None and not one.text.is_free):
+            return True
+        if one.low is not None or one.high is not None:
+            return True
+    elif other.low is not None and not _is_in_range(one, other):
+        return True
+    if not _is_within(other.types, one.types) or (other.is_map and not one.is_map):
+        return True
+    if other.text is not None and _teaches_text(one.text, other.text):
+        return True
+    if "object" in other.types and _teaches_fields(one, other):
+        return True
+    for known, inner in ((one.items, other.items), (one.values, other.values)):
+        if inner is not None and (known is None or teaches(known, inner)):
+            return True
+    return False
+
+
+def counted(one: Shape, other: Shape) -> Shape:
+    """The stored shape with the counts and times of the other, which `teaches` it nothing: as if merged, for much less."""
+    fields, text = one.fields, one.text
+    if other.fields:
+        fields = dict(fields)
+        for name, field in other.fields.items():
+            fields[name] = counted(fields[name], field)
+    if text is not None and other.text is not None and other.text.words and not text.is_free:
+        words = dict(text.words)
+        for key, count in other.text.words.items():
+            words[key] += count
+        text = msgspec.structs.replace(text, words=words)
+    return Shape(
+        one.count + other.count,
+        min(one.first_ms, other.first_ms),
+        max(one.last_ms, other.last_ms),
+        one.types,
+        text,
+        one.low,
+        one.high,
+        one.items if one.items is None or other.items is None else counted(one.items, other.items),
+        fields,
+        one.optional,
+        one.values if one.values is None or other.values is None else counted(one.values, other.values),
+        one.is_map,
+        one.personal,
     )
 
 
@@ -128,6 +179,40 @@ def _text(one: Text, other: Text) -> Text:
         one.is_free or other.is_free,
     )
     return _freed(text) if text.is_free or len(counts) > WORDS_MAX else text
+
+
+def _is_in_range(one: Shape, other: Shape) -> bool:
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.low <= other.low and other.high <= one.high
+
+
+def _teaches_fields(one: Shape, other: Shape) -> bool:
+    for name, field in other.fields.items():
+        known = one.fields.get(name)
+        if known is None or teaches(known, field):
+            return True
+    if not _is_within(other.optional, one.optional):
+        return True
+    # All of its fields are known, so only with as many it lacks none.
+    return len(other.fields) < len(one.fields) and not one.fields.keys() - other.fields.keys() <= set(one.optional)
+
+
+def _teaches_text(one: Text | None, other: Text) -> bool:
+    if one is None or other.length_min < one.length_min or other.length_max > one.length_max:
+        return True
+    if not _is_within(other.formats, one.formats) or (other.is_free and not one.is_free):
+        return True
+    return not one.is_free and any(
+        key not in one.words
+        # It came often enough to be spelled out now.
+        or (key in other.spelled and key not in one.spelled and one.words[key] + count >= SPELLED_COUNT_MIN)
+        for key, count in other.words.items()
+    )
+
+
+def _is_within(some: Sequence[str], known: Sequence[str]) -> bool:
+    return some == known or all(one in known for one in some)
 
 
 def _freed(text: Text) -> Text:

@@ -87,6 +87,7 @@ PART: Final = Part(
     {
         BaselineRules.variable("window_ms"): str(WINDOW_MS),
         BaselineRules.variable("grace_ms"): "2000",
+        BaselineRules.variable("silence_ms"): "0",
         BaselineRules.variable("usual_windows_min"): "8",
     },
 )

@@ -175,6 +175,7 @@ def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
         "API_BASELINES_WINDOW_MS": "1000",
         # The clock of a partition runs on between two posts, and while the slot starts again: no window closes before its calls.
         "API_BASELINES_GRACE_MS": "15000",
+        "API_BASELINES_SILENCE_MS": "0",
         "API_BASELINES_USUAL_WINDOWS_MIN": "8",
     }
     with (

@@ -2,9 +2,12 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from deploy.demo.viewers.clients_doc import lines_to_paste
 from services.collector.intake import native
 from services.collector.intake.post import Rules
 from tests.unit.collector.http.serving import Served
@@ -73,3 +76,36 @@ def test_the_lines_of_the_readme_are_those_of_this_document() -> None:
     ):
         assert snippet in lines
         assert snippet in document
+
+
+#: A page without a browser: `on` has the listeners, `beacons` what was sent.
+PAGE = """
+const on = {}, beacons = [];
+const video = { currentTime: 0, paused: true, addEventListener: (name, does) => { on[name] = does; } };
+globalThis.document = { querySelector: () => video };
+globalThis.addEventListener = (name, does) => { on[name] = does; };
+globalThis.setInterval = () => {};
+globalThis.fetch = (_, request) => { beacons.push(...JSON.parse(request.body).beacons); };
+"""
+
+
+def beacons_of(story: str) -> list[dict[str, Any]]:
+    """What the lines for any player send in a story, in JavaScript."""
+    script = f"{PAGE}{{\n{lines_to_paste('Native')}}}\n{story}\nconsole.log(JSON.stringify(beacons));"
+    run = subprocess.run(
+        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    found: list[dict[str, Any]] = json.loads(run.stdout)
+    return found
+
+
+def test_a_page_that_the_browser_has_kept_begins_another_view() -> None:
+    beacons = beacons_of(
+        "on.pageshow({ persisted: false }); video.paused = false; on.playing(); on.pagehide();"
+        "on.pageshow({ persisted: true }); on.pagehide();"
+    )
+    first, second = dict.fromkeys(beacon["view_id"] for beacon in beacons)
+    assert [(beacon["view_id"], beacon["seq"], beacon["event"]) for beacon in beacons] == [
+        *((first, seq, event) for seq, event in enumerate(("viewstart", "playing", "viewend"), 1)),
+        *((second, seq, event) for seq, event in enumerate(("viewstart", "playing", "viewend"), 1)),
+    ]

@@ -27,7 +27,7 @@ from services.processor.engine.application.application import (
 from services.processor.engine.record import Record
 from services.processor.engine.windows import Tumbling
 from shared import codec, topics
-from shared.api.endpoints import api_of, place, remove
+from shared.api.endpoints import CALLS_WITHOUT_API, api_of, place, remove
 from shared.api.paths import Paths, display_path, publish_template
 from shared.codec import NO_JSON, Undecodable
 from shared.schemas.apis import anomaly as api_anomaly
@@ -85,7 +85,7 @@ class ApiBaselines:
         api = self._apis.get(record.key) or Api(Paths())
         placed = place(api, call, endpoints_max=self._rules.endpoints_max)
         if placed is None:
-            self._apis.put(record.key, api)
+            self._elsewhere(record.key, api)
             return
         self._move(record.key, placed.moved)
         if placed.is_changed:
@@ -115,6 +115,13 @@ class ApiBaselines:
         endpoint = self._endpoints.get(key) if spec is ENDPOINTS else None
         if endpoint is not None:
             self._context.tally(_OPEN_ANOMALIES, -len(endpoint.anomalies))
+
+    def _elsewhere(self, key: bytes, api: Api) -> None:
+        # An API goes with its last endpoint: one that never had any would stay, and a scanner makes up hosts.
+        if api.endpoints:
+            self._apis.put(key, api)
+        else:
+            self._context.tally(CALLS_WITHOUT_API, 1)
 
     def _count(self, key: bytes, call: ApiCall) -> None:
         at_ms = ended_ms(call)
@@ -255,7 +262,7 @@ def application(rules: BaselineRules) -> Application:
         start=start,
         cannot_grow="its windows go by event time, and calls that are handed on come too late for them",
         is_forgetting=True,
-        event_time=EventTime(_event_ms, grace_ms=rules.grace_ms),
+        event_time=EventTime(_event_ms, grace_ms=rules.grace_ms, silence_ms=rules.silence_ms),
         lookups=(baselines_lookup(APIS, ENDPOINTS),),
-        tallies=(_OPEN_ANOMALIES, _LATE_CALLS),
+        tallies=(_OPEN_ANOMALIES, _LATE_CALLS, CALLS_WITHOUT_API),
     )

@@ -16,6 +16,12 @@ class BaselineRules(SettingsGroup):
     grace_ms: int = pydantic.Field(
         default=60_000, ge=0, le=3_600_000, description="time after a window's end in which its calls still count"
     )
+    silence_ms: int = pydantic.Field(
+        default=900_000,
+        ge=0,
+        le=86_400_000,
+        description="time without any call in a partition before its windows close all the same",
+    )
     usual_windows_min: int = pydantic.Field(
         default=24,
         ge=8,

@@ -11,7 +11,7 @@ from services.processor.applications.api_schemas.settings import SchemaRules
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
-from shared.api.endpoints import api_of, place, remove
+from shared.api.endpoints import CALLS_WITHOUT_API, api_of, place, remove
 from shared.api.paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
 from shared.schemas.apis.call import ApiCall
@@ -45,7 +45,7 @@ class ApiSchemas:
         api = self._apis.get(key) or Api(clock_ms + self._rules.learning_ms, Paths())
         name = self._placed(key, api, call)
         if name is None:
-            self._apis.put(key, api)
+            self._elsewhere(key, api)
             return
         row_key = endpoint_key(key, name)
         endpoint = self._endpoints.get(row_key) or Endpoint(
@@ -83,6 +83,13 @@ class ApiSchemas:
         if placed.is_changed:
             self._apis.put(key, api)
         return placed.endpoint
+
+    def _elsewhere(self, key: bytes, api: Api) -> None:
+        # An API goes with its last endpoint: one that never had any would stay, and a scanner makes up hosts.
+        if api.endpoints:
+            self._apis.put(key, api)
+        else:
+            self._context.tally(CALLS_WITHOUT_API, 1)
 
     def _move(self, key: bytes, moved: Mapping[str, str]) -> None:
         for old, new in moved.items():
@@ -147,4 +154,5 @@ def application(rules: SchemaRules) -> Application:
         cannot_grow="api_baselines reads topic api_calls too, and its windows cannot be divided",
         is_forgetting=True,
         lookups=(api_lookup(APIS, ENDPOINTS),),
+        tallies=(CALLS_WITHOUT_API,),
     )

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from shared.api.shapes import discreet, merged, size_of, without_words
+from shared.api.shapes import counted, discreet, merged, size_of, teaches, without_words
 from shared.schemas.apis.call import ApiCall
 from shared.schemas.apis.change import ChangeKind
 from shared.schemas.apis.shape import Shape
@@ -109,6 +109,10 @@ def publish(endpoint: Endpoint) -> None:
 
 
 def _add(endpoint: Endpoint, shape: Shape) -> None:
+    if endpoint.shape is not None and not teaches(endpoint.shape, shape):
+        # Most calls. Nothing is added, so nothing is measured: only counts may take some bytes more.
+        endpoint.shape = counted(endpoint.shape, shape)
+        return
     whole = shape if endpoint.shape is None else merged(endpoint.shape, shape)
     if size_of(whole) > PLACES_MAX:
         endpoint.truncated += 1

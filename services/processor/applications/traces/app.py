@@ -9,7 +9,7 @@ from services.processor.applications.traces.api_call import to_api_call
 from services.processor.applications.traces.lookup import trace_lookup
 from services.processor.applications.traces.row import absorbed_row, to_row
 from services.processor.applications.traces.settings import TraceRules
-from services.processor.applications.traces.spans import SPANS, TraceSpans
+from services.processor.applications.traces.spans import CALLED, CALLED_MAX, SPANS, TraceSpans
 from services.processor.applications.traces.trace import (
     Part,
     TraceState,
@@ -37,6 +37,8 @@ TRACES: Final = StoreSpec(
     name="traces", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(TraceState).decode
 )
 
+_CALLS_DROPPED: Final = "calls_dropped"
+
 
 class _Times(msgspec.Struct):
     """The times of a span."""
@@ -56,6 +58,7 @@ class Traces:
         self._rules = rules
         self._traces: Store[TraceState] = context.store(TRACES)
         self._spans = context.map(SPANS)
+        self._called = context.map(CALLED)
 
     def fold(self, record: Record) -> None:
         """Takes one span in."""
@@ -71,7 +74,11 @@ class Traces:
             self._context.emit(topics.LATE_SPANS, key, value)
             if known is None:
                 return
-        elif result.is_new and (call := to_api_call(span)) is not None:
+        elif (
+            result.is_new
+            and (call := to_api_call(span)) is not None
+            and self._is_first(key, trace, span.span_id, is_kept=result.is_kept)
+        ):
             self._context.emit(
                 topics.API_CALLS, api_key(call.customer_id, call.host), codec.API_CALL.encode(call), by_key=True
             )
@@ -87,6 +94,21 @@ class Traces:
             self._emit_row(key, trace, part, spans_of(part, spans))
         forget(trace, spans, self._rules, clock_ms)
         self._put(key, trace)
+
+    def _is_first(self, key: bytes, trace: TraceState, span_id: str, *, is_kept: bool) -> bool:
+        """Whether the call of a span that is new is emitted: not again where the span had no room, so its id is noted."""
+        entry = span_id.encode()
+        if trace.called and self._called.get(key, entry) is not None:
+            return False
+        if is_kept:
+            return True
+        # Without a part the trace has no row, with which the ids would go.
+        if not trace.parts or trace.called >= CALLED_MAX:
+            self._context.tally(_CALLS_DROPPED, 1)
+            return False
+        self._called.put(key, entry, b"")
+        trace.called += 1
+        return True
 
     def _emit_row(self, key: bytes, trace: TraceState, part: Part, spans: list[SpanFields]) -> None:
         customer_id, _, trace_id = key.decode().partition(":")
@@ -108,6 +130,8 @@ class Traces:
         if trace.parts:
             self._traces.put(key, trace, due_ms(trace, self._rules))
         elif self._traces.get(key) is not None:
+            if trace.called:
+                self._called.clear(key, CALLED_MAX)
             self._traces.delete(key)
 
 
@@ -131,9 +155,10 @@ def application(rules: TraceRules) -> Application:
         inputs=(topics.SPANS,),
         outputs=(topics.TRACES, topics.LATE_SPANS, topics.API_CALLS, topics.REJECTED),
         changelog=topics.TRACES_CHANGELOG,
-        stores=(TRACES, SPANS),
+        stores=(TRACES, SPANS, CALLED),
         start=start,
         cannot_grow="its traces end by event time, and spans that are handed on come too late for them",
         event_time=EventTime(_event_ms, grace_ms=rules.grace_ms),
         lookups=(trace_lookup(TRACES),),
+        tallies=(_CALLS_DROPPED,),
     )

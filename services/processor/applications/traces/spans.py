@@ -16,6 +16,10 @@ SPANS: Final = MapSpec(
     decode=msgspec.msgpack.Decoder(SpanFields).decode,
     goes_with="traces",
 )
+#: The ids of server spans that found no room, whose calls were emitted: a span that is sent again is no second call.
+CALLED: Final = MapSpec(name="called_spans", id=3, encode=bytes, decode=bytes, goes_with="traces")
+#: Of one trace. Calls of further spans without room are dropped, since they could come again.
+CALLED_MAX: Final = 10_000
 _NUMBER_BYTES: Final = 4
 
 

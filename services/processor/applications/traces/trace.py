@@ -73,15 +73,18 @@ class TraceState(msgspec.Struct, array_like=True):
     parts: list[Part] = []
     last_number: int = 0
     late: int = 0
-    #: Spans dropped for lack of room.
+    #: Spans dropped for lack of room, and how many of them are noted as calls.
     dropped: int = 0
+    called: int = 0
 
 
 class TakenSpan(msgspec.Struct, frozen=True):
-    """The result for a span: late and dropped, or put into a part and, maybe, new."""
+    """The result for a span: late and dropped, or maybe new."""
 
     is_late: bool = False
+    #: It was not among the kept spans; and it is now, since there was room.
     is_new: bool = False
+    is_kept: bool = False
 
 
 def window_of(span: SpanFields) -> Window:
@@ -103,7 +106,7 @@ def take_span(
     if not is_known and not has_room:
         trace.dropped += 1
         if not touched:
-            return TakenSpan()
+            return TakenSpan(is_new=True)
     part = _joined(trace, spans, touched) if touched else _new(trace)
     if len(touched) > 1 or part.window != grown:
         part.window, part.is_written = grown, False
@@ -115,7 +118,7 @@ def take_span(
         part.span_count += 1
         part.is_written = False
         spans.put(part.kept_under, _fields(span))
-    return TakenSpan(is_new=not is_known and has_room)
+    return TakenSpan(is_new=not is_known, is_kept=is_known or has_room)
 
 
 def spans_of(part: Part, spans: Spans) -> list[SpanFields]:

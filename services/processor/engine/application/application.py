@@ -168,11 +168,15 @@ class EventTime:
     The clock is the largest event time seen, but never later than the broker's append time. So a client whose clock is ahead makes
     no other record late. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for one without. A record
     older than the clock by more than `grace_ms` is late. A record ahead of its append time by more than `ahead_ms_max` is rejected.
+
+    While a partition has nothing to read, its clock stands for `silence_ms` and then runs on. A producer that was away for no
+    longer finds the clock where it was, so that nothing that it brings in order is late.
     """
 
     of: Callable[[Record], int]
     grace_ms: int
     ahead_ms_max: int = 60_000
+    silence_ms: int = 0
 
 
 class NotCoPartitioned(ValueError):

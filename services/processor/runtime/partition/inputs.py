@@ -29,6 +29,7 @@ class Inputs:
         self._now = now
         self.topics = [topic.name for topic in application.inputs]
         self._application = application
+        self._silence_ms = 0 if application.event_time is None else application.event_time.silence_ms
         self._inbox = Inbox(application)
         #: The clock, and the latest monotonic time of this machine at which it had this value.
         self._anchor = (0, 0.0)
@@ -94,11 +95,11 @@ class Inputs:
         return folded, True
 
     def run_clock(self, core: Core) -> None:
-        """The clock runs on only while everything that the leaders have is known to be folded."""
+        """The clock runs on only while everything that the leaders have is known to be folded, in event time after a silence."""
         read_at = self._inbox.caught_up_at
         clock_ms, stood_at = self._anchor
         if read_at is not None and read_at > stood_at:
-            core.advance_to(clock_ms + int((read_at - stood_at) * 1000))
+            core.advance_to(clock_ms + max(0, int((read_at - stood_at) * 1000) - self._silence_ms))
 
     # What others ask.
 

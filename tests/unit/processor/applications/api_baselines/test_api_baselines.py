@@ -48,8 +48,8 @@ def after(drive: Drive, *loads: Load | None) -> Driver:
 def test_a_window_is_written_when_its_grace_is_over(drive: Drive) -> None:
     driver = drive(APPLICATION)
     calls = [call(100, ms=40), call(200, ms=60, status=404), call(300, ms=80, status=503), call(400, ms=None)]
-    # The first is not: an unknown path's 404 is no endpoint's.
-    pipe(driver, [call(50, "/nothing", status=404), *calls])
+    # The last is not: an unknown path's 404 is no endpoint's.
+    pipe(driver, [*calls, call(450, "/nothing", status=404)])
     driver.advance_to(T0 + WINDOW_MS + GRACE_MS - 1)
     assert rows(driver) == []
     close(driver, 1)

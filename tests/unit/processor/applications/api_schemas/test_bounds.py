@@ -7,10 +7,13 @@ import pytest
 
 from services.processor.applications.api_baselines.app import application as baselines
 from services.processor.applications.api_baselines.endpoint import BaselineRules
+from services.processor.applications.api_schemas import endpoint as endpoint_module
 from services.processor.applications.api_schemas.endpoint import Drift, Endpoint, learn, publish
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
+from shared.api.endpoints import CALLS_WITHOUT_API
+from shared.api.shapes import SPELLED_COUNT_MIN, merged
 from shared.partitioning import api_key
 from shared.schemas.apis.call import ApiCall
 from shared.topics import REJECTED
@@ -77,6 +80,21 @@ def test_enumerations_of_very_many_fields_are_given_up() -> None:
     assert endpoint.truncated == 0
 
 
+def test_a_call_that_teaches_nothing_is_counted_without_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = calls(body={"items": [{"id": 7, "state": "open"}], "note": None})
+    one_by_one = Endpoint(T0, T0, T0, T0)
+    learned(one_by_one, *same * SPELLED_COUNT_MIN)
+    publish(one_by_one)
+    merges: list[object] = []
+    monkeypatch.setattr(endpoint_module, "merged", lambda one, other: merges.append(one) or merged(one, other))
+    learned(one_by_one, *same * 100)
+    assert merges == []
+    assert one_by_one.shape is not None
+    assert (one_by_one.count, one_by_one.shape.count) == (SPELLED_COUNT_MIN + 100,) * 2
+    learned(one_by_one, *calls(body={"items": [{"id": 8}], "note": None}))
+    assert len(merges) == 1
+
+
 @pytest.mark.parametrize("application", [APPLICATION, baselines(BaselineRules())])
 def test_long_paths_are_bounded_by_their_bytes(application: Application) -> None:
     driver = Driver(application)
@@ -107,3 +125,16 @@ def test_parts_that_begin_as_data_are_bounded() -> None:
         pipe(driver, msgspec.structs.replace(one, path=path))
     check(driver)
     assert max(len(row or b"") for _, row in driver.changelog) < 8_000
+
+
+@pytest.mark.parametrize("application", [APPLICATION, baselines(BaselineRules())])
+def test_hosts_that_a_scanner_makes_up_are_counted_and_not_kept(application: Application) -> None:
+    driver = Driver(application)
+    for number in range(20):
+        (one,) = calls("/wp-login.php", status=404 if number % 2 else 405)
+        driver.pipe(topics.API_CALLS, api_key("acme", f"{number}.example"), codec.API_CALL.encode(one), at_ms=T0)
+    check(driver)
+    assert not any(driver.rows.values())
+    assert driver.tallies[CALLS_WITHOUT_API] == 20
+    pipe(driver, *calls(), *calls("/wp-login.php", status=404))
+    assert (driver.rows["apis"], driver.rows["endpoints"], driver.tallies[CALLS_WITHOUT_API]) == (1, 1, 20)

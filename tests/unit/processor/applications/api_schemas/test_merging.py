@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from services.collector.intake.api_calls.shapes import Places, shape_of
 from services.processor.applications.api_schemas.openapi import schema_of
 from shared.api import shapes
-from shared.api.shapes import discreet, learned, merged, merged_all
+from shared.api.shapes import counted, discreet, learned, merged, merged_all, teaches
 from shared.schemas.apis.shape import Shape
 
 names = st.sampled_from(["id", "state", "email", "a", "b", "c", "7f", "2024-01-01"])
@@ -54,6 +54,18 @@ def test_what_is_known_already_changes_nothing_but_counts(one: Shape, other: Sha
     assert learned(merged(both, other)) == learned(both)
     assert learned(merged(one, one)) == learned(one)
     assert both.count == one.count + other.count
+
+
+@settings(max_examples=EXAMPLES)
+@given(many, many, many)
+def test_what_teaches_nothing_is_counted_as_if_merged(one: Shape, other: Shape, third: Shape) -> None:
+    for known in (one, merged(one, other), merged(merged(one, other), third)):
+        stored = discreet(known)
+        for call in (one, other, third):
+            if not teaches(stored, call):
+                assert counted(stored, call) == discreet(merged(stored, call))
+            else:
+                assert learned(discreet(merged(stored, call))) != learned(stored)
 
 
 @settings(max_examples=EXAMPLES)

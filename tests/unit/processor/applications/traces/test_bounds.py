@@ -62,7 +62,7 @@ def written_bytes(spans: int, commits: int) -> int:
     driver.advance_to(T0 + 1_000_000)
     (row,) = rows(driver)
     assert row.span_count == spans
-    assert driver.rows == {"traces": 0, "spans": 0}
+    assert driver.rows == {"traces": 0, "spans": 0, "called_spans": 0}
     return sum(len(key) + len(row or b"") for key, row in driver.changelog if key != META_KEY)
 
 
@@ -105,7 +105,7 @@ def test_a_trace_that_was_quarantined_with_some_of_its_spans_goes_on(
     )
     pipe(driver, span("a", 0, 10), span("b", 1, 11), span("c", 2, 12))
     pipe(driver, span("poison", 3, 12), span("poison", 3, 12), span("lost", 3, 12))
-    assert driver.rows == {"traces": 0, "spans": 0}
+    assert driver.rows == {"traces": 0, "spans": 0, "called_spans": 0}
     (held,) = driver.quarantined.values()
     stores = [dict(one.headers)["origin"].decode().partition("store ")[2] for one in driver.outputs(REJECTED)]
     assert held.rows + stores.count("traces") + stores.count("spans") == 4
@@ -117,4 +117,4 @@ def test_a_trace_that_was_quarantined_with_some_of_its_spans_goes_on(
     pass_time(driver, 10_000)
     assert [row.span_count for row in rows(driver)] == ([held.rows - 1] if held.rows > 1 else [])
     driver.advance_to(T0 + 1_000_000)
-    assert driver.rows == {"traces": 0, "spans": 0}
+    assert driver.rows == {"traces": 0, "spans": 0, "called_spans": 0}
