@@ -28,7 +28,7 @@ from services.processor.runtime.kafka.refusals import SlotFenced, WorkerFailed
 from services.processor.runtime.objects.object_store import ObjectStore, ObjectsWrong
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.standby.roles import Patience
+from services.processor.runtime.standby.roles import RoleTimeouts
 from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.processor.settings import ProcessorSettings
 from services.processor.version import code_version
@@ -163,7 +163,7 @@ def main(build: Build = _UNASKED) -> int:
         return _refused(log, "settings_wrong", error, 2)
     replica = Replica(
         plan,
-        Patience(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),
+        RoleTimeouts(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),
         threads.check,
     )
     admin = AdminServer(

@@ -5,7 +5,7 @@ import sys
 
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.standby.roles import Patience
+from services.processor.runtime.standby.roles import RoleTimeouts
 from services.processor.settings import ProcessorSettings
 from services.rim.process.stopping import stop_on_signals
 from services.rim.process.threads import Threads
@@ -20,7 +20,7 @@ def main() -> int:
     threads = Threads()
     threads.watch()
     plan = Plan(settings, guide.application("reports"))
-    replica = Replica(plan, Patience(suspect=2.0, settle=5.0), threads.check)
+    replica = Replica(plan, RoleTimeouts(suspect=2.0, settle=5.0), threads.check)
     return 0 if replica.run(stop_on_signals()) else 1
 
 

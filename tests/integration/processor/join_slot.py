@@ -12,7 +12,7 @@ import msgspec
 from services.processor.engine.windows import Sessions
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.standby.roles import Patience
+from services.processor.runtime.standby.roles import RoleTimeouts
 from services.processor.settings import ProcessorSettings
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import logs
@@ -49,7 +49,7 @@ def main() -> int:
         settings,
         application(SESSIONS, STORES[store_format]),
     )
-    return 0 if Replica(plan, Patience(suspect=2.0, settle=5.0), lambda: None).run(stop_on_signals()) else 1
+    return 0 if Replica(plan, RoleTimeouts(suspect=2.0, settle=5.0), lambda: None).run(stop_on_signals()) else 1
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class TableReader:
 
     # Takeovers.
 
-    def has_all(self, given_up: threading.Event) -> bool:
+    def wait_until_read(self, given_up: threading.Event) -> bool:
         """Waits until the tables have all that their topics have now. False once `given_up` is set.
 
         Asks the leaders for their ends, after the call: what a former owner has seen is before these.

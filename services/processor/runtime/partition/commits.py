@@ -110,7 +110,7 @@ class Commits:
             self._is_renewed = True
             self._submit(group_metadata(), deadline)
 
-    def is_good_by(self, deadline: float) -> bool:
+    def wait_for_success(self, deadline: float) -> bool:
         """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""
         return self._committing is None or self._failure_by(deadline) is None
 

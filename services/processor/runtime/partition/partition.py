@@ -118,7 +118,7 @@ class Partition:
 
     def end_close(self, deadline: float) -> bool:
         """Releases the partition. False when something folded could not be committed: the successor folds it again."""
-        is_clean = not isinstance(self._state, Working) or self._state.is_closed_by(deadline)
+        is_clean = not isinstance(self._state, Working) or self._state.wait_closed(deadline)
         self.release()
         return is_clean
 

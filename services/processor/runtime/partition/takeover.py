@@ -71,7 +71,7 @@ def take_over(
         producer = _fencing_producer(plan, partition, given_up)
         plan.crash_points.reach("fenced")
         # After the fence: what the former owner has seen of the tables, they have now.
-        if given_up.is_set() or not stores.tables.has_all(given_up):
+        if given_up.is_set() or not stores.tables.wait_until_read(given_up):
             raise GivenUp
         if discard is not None:
             stores.discard(partition, discard)

@@ -202,14 +202,14 @@ class Working:
         core.reject_of_tables()
         self._media.settle(core)
         self._inputs.confirm(ends)
-        self.has_more = not self._has_folded(until) and self._inputs.has_ready
+        self.has_more = not self._fold_ready(until) and self._inputs.has_ready
         self._media.begin(core)
         self._inputs.has_caught_up(core, ends)
         if not commits.is_in_flight and core.is_dirty and (commits.is_time or self._is_full):
             commits.cut(core, self._committer, group_metadata())
         self._flushes.begin_when_due(core, self._store, commits.stands_at, bytes_max=self._limits.unflushed_bytes_max)
 
-    def _has_folded(self, until: float | None) -> bool:
+    def _fold_ready(self, until: float | None) -> bool:
         """Folds what may be folded now, and lets the clock run. False when there was not enough time."""
         if self._flushes.is_behind(self._core, bytes_max=self._limits.unflushed_bytes_max):
             return True
@@ -285,7 +285,7 @@ class Working:
     def begin_close(self, group_metadata: Callable[[], Any], deadline: float) -> None:
         """The partition is being taken from this slot: commits what is folded, by `deadline` (monotonic seconds)."""
         self._media.forget()
-        if not self._commits.is_good_by(deadline):
+        if not self._commits.wait_for_success(deadline):
             return
         try:
             if self._commits.is_in_flight:
@@ -298,10 +298,10 @@ class Working:
             # The successor meets it too, and has the time to deal with it.
             log.warning("closed_uncommitted", partition=self._partition, error=str(error))
 
-    def is_closed_by(self, deadline: float) -> bool:
+    def wait_closed(self, deadline: float) -> bool:
         """Waits until then. False when something folded could not be committed: the successor folds it again."""
         # A commit that cannot end in time is abandoned with its producer; the successor's `init_transactions` decides.
-        is_clean = self._commits.is_good_by(deadline)
+        is_clean = self._commits.wait_for_success(deadline)
         if is_clean and self._commits.is_in_flight:
             # The last of them is counted like all before.
             self._commits.finish(self._core)

@@ -19,7 +19,7 @@ from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.standby.heartbeats import UNHEARD_SECONDS_MAX, Heartbeats
 from services.processor.runtime.standby.roles import (
     HomeComing,
-    Patience,
+    RoleTimeouts,
     last_at_work,
     may_go_active,
     standbys,
@@ -42,11 +42,11 @@ _STARTING: Final = Check(ok=False, why="starting")
 class Replica:
     """Takes the roles of a slot in turn, until stopped."""
 
-    def __init__(self, plan: Plan, patience: Patience, check: Callable[[], None]) -> None:
+    def __init__(self, plan: Plan, timeouts: RoleTimeouts, check: Callable[[], None]) -> None:
         """`check` is called in every turn of the loop; what it raises ends the replica's work."""
         self._plan = plan
         self._check = check
-        self._patience = patience
+        self._timeouts = timeouts
         self._stores = Stores(plan)
         self._heartbeats: Heartbeats | None = None
         if plan.settings.standbys:
@@ -123,7 +123,7 @@ class Replica:
     def _standbys(self, partition: int) -> list[Presence]:
         if self._heartbeats is None:
             return []
-        return standbys(self._heartbeats.everyone(), partition, now=time.monotonic(), patience=self._patience)
+        return standbys(self._heartbeats.everyone(), partition, now=time.monotonic(), timeouts=self._timeouts)
 
     # Roles.
 
@@ -152,7 +152,7 @@ class Replica:
     def _stand_by(self, stop: threading.Event, heartbeats: Heartbeats) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when stopped before."""
         standby = self._standby = Standby(self._plan, self._stores)
-        home_coming = HomeComing(self._plan.settings.replica, self._patience)
+        home_coming = HomeComing(self._plan.settings.replica, self._timeouts)
         warm: dict[int, RocksStore] | None = None
         try:
             while not stop.is_set():
@@ -170,7 +170,7 @@ class Replica:
                 heartbeats.announce("standby", standby.partitions, lags=self._lags)
                 now, since = time.monotonic(), heartbeats.listening_since
                 if may_go_active(
-                    self._plan.settings.replica, others, now=now, listening_since=since, patience=self._patience
+                    self._plan.settings.replica, others, now=now, listening_since=since, timeouts=self._timeouts
                 ):
                     log.info("going_active", replica=self._plan.settings.replica, copies=sorted(standby.partitions))
                     heartbeats.announce("active", standby.partitions)
@@ -247,7 +247,7 @@ class Replica:
         log.warning("successor_not_heard", successor=chosen)
 
     def _find_successor(self, heartbeats: Heartbeats, partitions: frozenset[int], before: int | None) -> int | None:
-        found = successor(heartbeats.others(), partitions, now=time.monotonic(), patience=self._patience)
+        found = successor(heartbeats.others(), partitions, now=time.monotonic(), timeouts=self._timeouts)
         if found != before:
             log.info("successor", successor=found, partitions=sorted(partitions))
         return found
@@ -259,4 +259,4 @@ class Replica:
             return False
         now = time.monotonic()
         self._home_ready_since = self._home_ready_since or now
-        return now - self._home_ready_since >= self._patience.settle
+        return now - self._home_ready_since >= self._timeouts.settle

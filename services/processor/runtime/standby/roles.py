@@ -20,7 +20,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RoleTimeouts:
     """How long silence is borne, in seconds."""
 
     #: An active replica without a heartbeat for this long counts as dead.
@@ -38,7 +38,7 @@ class Patience:
 
 
 def may_go_active(
-    replica: int, others: Mapping[int, Heard], *, now: float, listening_since: float, patience: Patience
+    replica: int, others: Mapping[int, Heard], *, now: float, listening_since: float, timeouts: RoleTimeouts
 ) -> bool:
     """Whether a standby takes the slot. `listening_since`: since when it has read all heartbeats."""
     last_heard = listening_since
@@ -48,8 +48,8 @@ def may_go_active(
         if heard.beat.role != "standby":
             last_heard = max(last_heard, heard.at)
     if replica == 0 and last_heard == listening_since:
-        return now - listening_since >= patience.listen
-    return now - last_heard >= patience.suspect + patience.rank * max(0, replica - 1)
+        return now - listening_since >= timeouts.listen
+    return now - last_heard >= timeouts.suspect + timeouts.rank * max(0, replica - 1)
 
 
 def last_at_work(others: Mapping[int, Heard]) -> Presence | None:
@@ -61,11 +61,13 @@ def last_at_work(others: Mapping[int, Heard]) -> Presence | None:
     return max(at_work, key=lambda heard: heard.at).beat if at_work else None
 
 
-def successor(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
+def successor(
+    others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, timeouts: RoleTimeouts
+) -> int | None:
     """The first standby that lives and has a fresh copy of all `partitions`; None without one."""
     for replica in sorted(others):
         heard = others[replica]
-        if _is_standing_by(heard, now, patience) and _is_fresh(heard.beat.lags, partitions, patience):
+        if _is_standing_by(heard, now, timeouts) and _is_fresh(heard.beat.lags, partitions, timeouts):
             return replica
     return None
 
@@ -78,9 +80,9 @@ class HomeComing:
     up everything: then home is ready, `overdue` seconds later.
     """
 
-    def __init__(self, replica: int, patience: Patience) -> None:
+    def __init__(self, replica: int, timeouts: RoleTimeouts) -> None:
         self._replica = replica
-        self._patience = patience
+        self._timeouts = timeouts
         self._fresh_since: float | None = None
 
     def check(self, others: Mapping[int, Heard], lags: Mapping[int, int], now: float) -> Check:
@@ -89,25 +91,25 @@ class HomeComing:
             return Check(ok=True, why="standing by")
         at_work = last_at_work(others)
         active = at_work if at_work is not None and at_work.role == "active" else None
-        if active is None or not _is_fresh(lags, frozenset(active.partitions), self._patience):
+        if active is None or not _is_fresh(lags, frozenset(active.partitions), self._timeouts):
             self._fresh_since = None
             return Check(ok=False, why="starting" if active is None else f"replica {active.replica} works the slot")
         self._fresh_since = self._fresh_since or now
-        is_overdue = now - self._fresh_since >= self._patience.settle + self._patience.overdue
+        is_overdue = now - self._fresh_since >= self._timeouts.settle + self._timeouts.overdue
         why = f"replica {active.replica} works the slot, and is to hand it back"
         return Check(is_overdue, f"standing by: {why}" if is_overdue else why)
 
 
-def standbys(everyone: Iterable[Heard], partition: int, *, now: float, patience: Patience) -> list[Presence]:
+def standbys(everyone: Iterable[Heard], partition: int, *, now: float, timeouts: RoleTimeouts) -> list[Presence]:
     """The standbys that live and have a copy of `partition`, the freshest first."""
-    found = [heard.beat for heard in everyone if _is_standing_by(heard, now, patience) and partition in heard.beat.lags]
+    found = [heard.beat for heard in everyone if _is_standing_by(heard, now, timeouts) and partition in heard.beat.lags]
     return sorted(found, key=lambda beat: beat.lags[partition])
 
 
-def _is_fresh(lags: Mapping[int, int], partitions: frozenset[int], patience: Patience) -> bool:
+def _is_fresh(lags: Mapping[int, int], partitions: frozenset[int], timeouts: RoleTimeouts) -> bool:
     """Whether these copies can take the partitions over."""
-    return partitions <= lags.keys() and sum(lags[each] for each in partitions) <= patience.lag_records_max
+    return partitions <= lags.keys() and sum(lags[each] for each in partitions) <= timeouts.lag_records_max
 
 
-def _is_standing_by(heard: Heard, now: float, patience: Patience) -> bool:
-    return heard.beat.role == "standby" and now - heard.at < patience.suspect
+def _is_standing_by(heard: Heard, now: float, timeouts: RoleTimeouts) -> bool:
+    return heard.beat.role == "standby" and now - heard.at < timeouts.suspect

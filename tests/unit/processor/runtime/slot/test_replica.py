@@ -12,7 +12,7 @@ import pytest
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot import replica as replica_module
 from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.standby.roles import Heard, Patience
+from services.processor.runtime.standby.roles import Heard, RoleTimeouts
 from services.processor.settings import ProcessorSettings
 from services.rim.admin.admin import Check
 from shared.schemas.presence import SCHEMA_VERSION, Presence, Role
@@ -83,7 +83,7 @@ def test_the_successor_is_told_before_the_clients_here_are_closed_unless_a_takeo
 
     monkeypatch.setattr(replica_module, "Worker", Worker)
     settings = ProcessorSettings(slot="test/0", state_dir=tmp_path)
-    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    replica = Replica(Plan(settings, APPLICATION), RoleTimeouts(), lambda: None)
     replica._work(stop, {}, Heartbeats(done))  # type: ignore[arg-type]
     assert done == steps
 
@@ -108,7 +108,7 @@ def test_a_home_replica_that_copies_beside_an_active_standby_is_not_ready_and_a_
             """A part."""
 
         def lags(self) -> dict[int, int]:
-            return {0: Patience.lag_records_max + 1}
+            return {0: RoleTimeouts.lag_records_max + 1}
 
         def close(self) -> None:
             """It has nothing."""
@@ -127,7 +127,7 @@ def test_a_home_replica_that_copies_beside_an_active_standby_is_not_ready_and_a_
 
     monkeypatch.setattr(replica_module, "Standby", Standby)
     settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=number)
-    replica = Replica(Plan(settings, APPLICATION), Patience(), look)
+    replica = Replica(Plan(settings, APPLICATION), RoleTimeouts(), look)
     assert replica._stand_by(stop, heartbeats) is None  # type: ignore[arg-type]
     assert said == [False, number == 1, number == 1]
 
@@ -165,7 +165,7 @@ def test_a_standby_follows_who_works_the_slot_now_and_not_who_is_dead(
     heartbeats = SimpleNamespace(others=lambda: others, announce=lambda *_, **__: None, listening_since=now)
     monkeypatch.setattr(replica_module, "Standby", Standby)
     settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=2)
-    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    replica = Replica(Plan(settings, APPLICATION), RoleTimeouts(), lambda: None)
     replica._stand_by(stop, heartbeats)  # type: ignore[arg-type]
     assert followed == [[1, 2]]
 
@@ -175,7 +175,7 @@ def test_a_standby_that_does_not_hear_itself_is_not_ready(
     tmp_path: Path, unheard_seconds: float, is_ready: bool
 ) -> None:
     settings = ProcessorSettings(slot="test/0", state_dir=tmp_path, replica=1)
-    replica = Replica(Plan(settings, APPLICATION), Patience(), lambda: None)
+    replica = Replica(Plan(settings, APPLICATION), RoleTimeouts(), lambda: None)
     assert not replica.is_ready().ok, "it starts"
     replica._standing_by = Check(ok=True, why="standing by")
     replica._heartbeats = SimpleNamespace(unheard_seconds=unheard_seconds)  # type: ignore[assignment]

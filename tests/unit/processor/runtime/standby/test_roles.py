@@ -3,14 +3,14 @@
 from services.processor.runtime.standby.roles import (
     Heard,
     HomeComing,
-    Patience,
+    RoleTimeouts,
     last_at_work,
     may_go_active,
     successor,
 )
 from shared.schemas.presence import Presence, Role
 
-PATIENCE = Patience(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10, overdue=60)
+PATIENCE = RoleTimeouts(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10, overdue=60)
 
 
 def heard(
@@ -39,7 +39,7 @@ def heard(
 
 
 def goes(replica: int, others: dict[int, Heard], now: float, since: float = 0.0) -> bool:
-    return may_go_active(replica, others, now=now, listening_since=since, patience=PATIENCE)
+    return may_go_active(replica, others, now=now, listening_since=since, timeouts=PATIENCE)
 
 
 def test_home_listens_a_moment_and_takes_a_slot_that_nobody_works() -> None:
@@ -82,7 +82,7 @@ def test_the_successor_is_the_first_standby_that_lives_with_a_fresh_copy_of_ever
     partitions = frozenset({1, 2})
 
     def chosen(others: dict[int, Heard]) -> int | None:
-        return successor(others, partitions, now=10.0, patience=PATIENCE)
+        return successor(others, partitions, now=10.0, timeouts=PATIENCE)
 
     assert chosen(heard(1, "standby", 9.9) | heard(2, "standby", 9.9)) == 1
     assert chosen(heard(1, "standby", 8.0) | heard(2, "standby", 9.9)) == 2
