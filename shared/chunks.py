@@ -24,6 +24,9 @@ from shared.topics import RECORD_BYTES_MAX
 #: No chunk is larger, bytes.
 CHUNK_BYTES_MAX: Final = RECORD_BYTES_MAX
 
+#: From one chunk to the next of an upload that is answered 200. The collector ends an upload that takes longer, and no upload is
+#: forgotten within twice this time: two brokers may give chunks times that differ.
+BETWEEN_CHUNKS_SECONDS_MAX: Final = 600
 #: Of a content type or encoding.
 HEADER_CHARS_MAX: Final = 200
 _NUMBER_DIGITS_MAX: Final = 18

@@ -14,7 +14,7 @@ from services.collector.intake.post import Rules
 from services.collector.intake.sender.customers import ANYBODY, Customer, Customers
 from services.rim.database.postgres import Dsn
 from services.rim.process.compiled import CompiledSettings
-from shared.chunks import CHUNK_BYTES_MAX
+from shared.chunks import BETWEEN_CHUNKS_SECONDS_MAX, CHUNK_BYTES_MAX
 from shared.http.peer import Network
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.settings import Settings
@@ -159,7 +159,7 @@ class CollectorSettings(IntakeLimits, CompiledSettings, Settings):
         default=32 * 1024 * 1024, ge=1024 * 1024, le=2**31, description="bytes of recordings on their way to Kafka"
     )
     recording_chunk_seconds_max: float = pydantic.Field(
-        default=60.0, gt=0, le=3_600, description="seconds for 1 MB of an upload to arrive"
+        default=60.0, gt=0, le=BETWEEN_CHUNKS_SECONDS_MAX / 2, description="seconds for 1 MB of an upload to arrive"
     )
     recording_ack_seconds_max: float = pydantic.Field(
         default=30.0, gt=0, le=110, description="seconds that a chunk waits for Kafka"

@@ -215,7 +215,9 @@ class Walk:
         if client < 0 and server < 0:
             return advance if advance is not None else 0, True
         played = self._rate_of(advance)
-        longer = client >= 0 and not self._live and played is not None and played > client + 8_000
+        # Nothing has shown yet at which rate the viewer plays.
+        fast = not self._rates and advance is not None and client < advance <= 4 * client
+        longer = client >= 0 and not self._live and played is not None and played > client + 8_000 and not fast
         if longer and played is not None and self._is_slow(last, one, advance, DAY_MS):
             return played, True
         witnessed = advance is not None and advance >= client / 2
@@ -230,7 +232,11 @@ class Walk:
             and possible
             and server < client - 8_000
             and further <= server + 2_000,
-            played is not None and played >= 5_000 and abs(server - played) <= 2_000 and abs(server - client) > 8_000,
+            played is not None
+            and played >= 5_000
+            and abs(server - played) <= 2_000
+            and abs(server - client) > 8_000
+            and not fast,
             advance is not None and 20_000 < client <= 90_000 and max(advance, server) < client - 10_000,
         )
         if not any(lines):

@@ -20,7 +20,7 @@ from services.collector.intake.recording import Head
 from services.collector.sink.records import Record
 from services.collector.sink.sink import Sink, Unstored
 from services.rim.telemetry import metrics
-from shared.chunks import CHUNK_BYTES_MAX, Chunk, headers_of
+from shared.chunks import BETWEEN_CHUNKS_SECONDS_MAX, CHUNK_BYTES_MAX, Chunk, headers_of
 from shared.metrics import COLLECTOR_RECORDING_BYTES, COLLECTOR_UNSTORED, COLLECTOR_UPLOADS
 from shared.partitioning import partition_of, recording_key
 from shared.topics import RECORDINGS, Profile
@@ -49,6 +49,10 @@ class UploadLimits:
     uploads_by_address_max: int
     #: How long a client may send nothing: longer than a phone takes to change cells.
     silent_seconds_max: float = 5.0
+    #: From the moment at which a chunk is handed over until the next one is stored.
+    between_chunks_seconds_max: float = BETWEEN_CHUNKS_SECONDS_MAX
+    #: Of a whole upload: well within the time for which Kafka has its first chunk.
+    upload_seconds_max: float = 6 * 3_600.0
 
 
 #: Counts bytes of a payload against its customer's rate as they come. Returns seconds until more may be read; 0: now.
@@ -118,19 +122,25 @@ class Uploads:
     async def _send(self, upload: "_Upload", record: Record) -> None:
         await upload.window.acquire()
         await self._room.acquire()
+        since, upload.handed_over = upload.handed_over, asyncio.get_running_loop().time()
         # Chunks are handed over in the order in which their tasks begin, and these begin in the order they are made.
-        task = asyncio.create_task(self._store(upload, record))
+        task = asyncio.create_task(self._store(upload, record, since))
         for tasks in (self._storing, upload.storing):
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         if upload.failure is not None:
             raise upload.failure
 
-    async def _store(self, upload: "_Upload", record: Record) -> None:
+    async def _store(self, upload: "_Upload", record: Record, since: float | None) -> None:
+        """Stores a chunk; `since`: when the one before it was handed over."""
         try:
             # A failed chunk leaves a gap that no later chunk may hide.
             if upload.failure is None:
                 await self._sink.store([record])
+                now = asyncio.get_running_loop().time()
+                if since is not None and now > since + self._limits.between_chunks_seconds_max:
+                    # The processor may have forgotten what came before.
+                    upload.failure = upload.failure or RetryLater("slow")
         except Unstored as unstored:
             metrics.counter(COLLECTOR_UNSTORED).labels(unstored.reason).inc()
             upload.failure = upload.failure or RetryLater("unstored")
@@ -143,8 +153,9 @@ class Uploads:
         loop = asyncio.get_running_loop()
         held, size_bytes = bytearray(), 0
         deadline = loop.time() + self._limits.chunk_seconds_max
+        ends = loop.time() + self._limits.upload_seconds_max
         held_back = 0.0
-        while piece := await self._piece(content, deadline):
+        while piece := await self._piece(content, min(deadline, ends)):
             size_bytes += len(piece)
             if size_bytes > self._limits.payload_bytes_max:
                 raise InvalidInput("too_large", f"more than {self._limits.payload_bytes_max} bytes")
@@ -191,6 +202,8 @@ class _Upload:
         self.window = asyncio.Semaphore(WINDOW_CHUNKS)
         self.storing: set[asyncio.Task[None]] = set()
         self.failure: RetryLater | None = None
+        #: When the newest chunk was handed over, by the loop's clock.
+        self.handed_over: float | None = None
 
     async def record(self, value: bytes, *, is_last: bool) -> Record:
         """The record of the next chunk."""

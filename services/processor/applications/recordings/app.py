@@ -85,7 +85,7 @@ class Recordings:
         self._go_on(key, session)
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - sessions alone have deadlines
-        """An upload or a gap took too long, or the session is to be forgotten."""
+        """An upload is silent or a gap open for too long, or the session is to be forgotten."""
         session = self._sessions.get(key)
         if session is None:
             return

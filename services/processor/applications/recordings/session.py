@@ -46,7 +46,8 @@ class Upload(msgspec.Struct, array_like=True):
     """An attempt to send a payload, as far as received."""
 
     sequence: int
-    begun_ms: int
+    #: When its newest chunk came.
+    seen_ms: int
     next_index: int = 0
     end: int = 0
     runs: list[Run] = []
@@ -86,17 +87,14 @@ def take_chunk(
     `is_known` returns whether a payload of this number waits or is stored.
     """
     session.seen_ms = clock_ms
-    upload = session.uploads.get(chunk.upload)
+    upload = session.uploads.pop(chunk.upload, None)
     if chunk.index == 0 and upload is None:
-        if len(session.uploads) >= rules.uploads_max:
-            oldest = min(session.uploads, key=lambda name: session.uploads[name].begun_ms)
-            del session.uploads[oldest]
-        upload = session.uploads[chunk.upload] = Upload(chunk.sequence, clock_ms)
+        upload = Upload(chunk.sequence, clock_ms)
     if upload is None:
         return "torn", None
     if chunk.index != upload.next_index or chunk.sequence != upload.sequence or chunk.end < upload.end:
-        del session.uploads[chunk.upload]
         return "torn", None
+    upload.seen_ms = clock_ms
     upload.next_index += 1
     upload.end = chunk.end
     first, count = upload.runs[-1] if upload.runs else (offset, 0)
@@ -105,8 +103,11 @@ def take_chunk(
     else:
         upload.runs.append((offset, 1))
     if not chunk.is_last:
+        if len(session.uploads) >= rules.uploads_max:
+            # One that goes on has chunks more often than this: its client has given up.
+            del session.uploads[min(session.uploads, key=lambda name: session.uploads[name].seen_ms)]
+        session.uploads[chunk.upload] = upload
         return "more", None
-    del session.uploads[chunk.upload]
     if is_known(chunk.sequence) or (session.working is not None and session.working[0] == chunk.sequence):
         return "again", None
     payload = Payload(
@@ -167,8 +168,8 @@ def end_working(session: Session, *, is_stored: bool) -> tuple[int, Payload]:
 
 
 def drop_old_uploads(session: Session, clock_ms: int, rules: SessionRules) -> int:
-    """How many uploads were dropped because they took too long."""
-    old = [name for name, upload in session.uploads.items() if clock_ms >= upload.begun_ms + rules.upload_ms]
+    """How many uploads were dropped because nothing came of them for too long."""
+    old = [name for name, upload in session.uploads.items() if clock_ms >= upload.seen_ms + rules.upload_ms]
     for name in old:
         del session.uploads[name]
     return len(old)
@@ -182,7 +183,7 @@ def is_over(session: Session, clock_ms: int, rules: SessionRules) -> bool:
 
 def due_ms(session: Session, clock_ms: int, rules: SessionRules) -> int:
     """When there is something to do without a chunk: the deadline of the session's row, ms since 1970."""
-    deadlines = [upload.begun_ms + rules.upload_ms for upload in session.uploads.values()]
+    deadlines = [upload.seen_ms + rules.upload_ms for upload in session.uploads.values()]
     if session.gap_since_ms and session.working is None:
         deadlines.append(session.gap_since_ms + rules.gap_ms)
     # While something is worked its end looks after the session; the row must not be due for ever.

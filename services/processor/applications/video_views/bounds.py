@@ -44,7 +44,7 @@ HELD_BYTES_MAX: Final = 32_768
 #: Folded steps that can still be taken back, where the source makes that necessary; older ones are settled.
 RECENT_STEPS_MAX: Final = 64
 #: Steps of a session that are arranged again with each step, where the client may have several clocks. In a session with more
-#: that can be moved, only those around a step are: to arrange them costs some 20 µs of CPU time each, with each step.
+#: that can be moved, only those around a step are: to arrange them costs up to some 25 µs of CPU time each, with each step.
 ARRANGED_STEPS_MAX: Final = 256
 #: When a view is measured, older ones that take more together are settled, too; bytes packed.
 RECENT_BYTES_MAX: Final = 32_768

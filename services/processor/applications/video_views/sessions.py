@@ -162,6 +162,7 @@ class Sessions:
             # Its row is gone: it was written to `rejected`.
             close(session, None)
         if play_key(of_session, session.plays[session.closed].ordinal) != key:
+            stores.put_session(of_session, session)
             stores.views.put(key, view, stores.context.clock_ms + CLOSE_AGAIN_MS)
             return
         close(session, view)

@@ -333,3 +333,22 @@ async def test_an_upload_that_falls_silent_is_given_up_long_before_its_chunk_is_
     head = f"POST {URL} HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
     assert b" 408 " in await served.raw(head.encode() + bytes(100))
     await served.stop()
+
+
+async def test_an_upload_with_too_long_between_two_chunks_is_no_success() -> None:
+    """The processor may have forgotten what came before, although each chunk came in time and is stored."""
+    served = Served(uploads=replace(UPLOADS, between_chunks_seconds_max=0.0))
+    await served.start()
+    for size, status in ((CHUNK_BYTES_MAX, 200), (2 * CHUNK_BYTES_MAX, 408)):
+        async with served.client.post(URL, data=io.BytesIO(bytes_of(size))) as answer:
+            assert answer.status == status
+    assert len(served.sink.records) == 3
+    await served.stop()
+
+
+async def test_an_upload_has_a_limit_of_time_however_fast_its_chunks_are() -> None:
+    served = Served(uploads=replace(UPLOADS, chunk_seconds_max=60.0, silent_seconds_max=60.0, upload_seconds_max=0.1))
+    await served.start()
+    head = f"POST {URL} HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
+    assert b" 408 " in await served.raw(head.encode() + bytes(100))
+    await served.stop()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.plays.runs import Ends, Falls
 from services.processor.applications.video_views.view.order.by_number import (
     MISSING_SLACK_MS,
     NOWHERE,
@@ -21,17 +22,11 @@ from services.processor.applications.video_views.view.order.by_number import (
 )
 from services.processor.applications.video_views.view.order.seen import Ranges
 from services.processor.applications.video_views.view.order.set_back import (
-    LEVEL_SPREAD_MS_MAX,
-    SET_BACK_MS_MIN,
     SetBack,
-    delay_ms,
-    shifted_delay_ms,
     shifts_ms,
 )
 from services.processor.applications.video_views.view.order.spans import Span, may_be_sent
 
-#: Numbers rise with the time, but within one request of a clock that is set back by less.
-FALLS_MS_MIN: Final = SET_BACK_MS_MIN
 #: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = NOWHERE
 #: Stands for the plays that are closed.
@@ -117,15 +112,6 @@ def arranged(
     return plays, misfits
 
 
-def are_of_two_runs(one: Step, other: Step) -> bool:
-    """Whether the greater number of two steps was sent well before the smaller one, by the same clock."""
-    if not (one.is_timed and other.is_timed):
-        return False
-    apart_ms = one.at_ms - other.at_ms
-    falls = apart_ms < -FALLS_MS_MIN if one.seq > other.seq else one.seq < other.seq and apart_ms > FALLS_MS_MIN
-    return falls and abs(delay_ms(one) - delay_ms(other)) <= LEVEL_SPREAD_MS_MAX
-
-
 def reports_later(one: Step, start: Place) -> bool:
     """Whether the step tells of a request that was over before a run began, and may be of that run."""
     return not one.is_timed and one.seq > 0 and place_of(one) < start <= latest_place_of(one)
@@ -187,8 +173,6 @@ def _joins(before: list[Step], group: list[Step], parts: list[Settled]) -> bool:
     beginning = next((one for one in group if not one.seq), None)
     if beginning is not None and any(one.recv_ms < beginning.recv_ms for one in before):
         return False
-    if any(are_of_two_runs(one, other) for one in before for other in group):
-        return False
     first_run: set[int] = set()
     for one in group:
         if one.seq in first_run or _part_of(one, parts):
@@ -197,7 +181,10 @@ def _joins(before: list[Step], group: list[Step], parts: list[Settled]) -> bool:
         first_run.add(one.seq)
     numbers = {one.seq for one in before}
     is_known = not numbers.isdisjoint(first_run) or any(_part_of(one, parts) for one in before)
-    return len(numbers) == len(before) and not is_known
+    if is_known or len(numbers) < len(before):
+        return False
+    falls, of_group = Falls([*before, *group]), (1 << len(group)) - 1 << len(before)
+    return not any(falls.of(at) & of_group for at in range(len(before)))
 
 
 def _part_of(one: Step, parts: Sequence[Settled]) -> Settled | None:
@@ -227,30 +214,31 @@ def _where_numbers_repeat(
     start: Place, in_order: list[Step], parts: Sequence[Settled]
 ) -> list[tuple[Place, list[Step], Sequence[Settled]]]:
     runs: list[tuple[Place, list[Step], Sequence[Settled]]] = [(start, [], parts)]
+    ends = Ends()
     numbers: set[int] = set()
     newest = -1
-    for one in in_order:
-        goes_on = next((run for _, run, _ in runs[:-1] if _goes_on(run, runs[-1][1], one)), None)
+    #: Made where a number is smaller than one before it; and the steps of the last run, as it has them.
+    falls: Falls | None = None
+    of_run = 0
+    for at, one in enumerate(in_order):
+        goes_on = ends.goes_on(runs[-1][1], one)
         if goes_on is not None:
-            goes_on.append(one)
+            runs[goes_on][1].append(one)
+            ends.note(goes_on, one)
             continue
-        falls = one.seq < newest and any(are_of_two_runs(one, other) for other in runs[-1][1])
-        if one.seq in numbers or falls or _part_of(one, runs[-1][2]) is not None:
+        if one.seq < newest and falls is None:
+            falls = Falls(in_order)
+        has_fallen = one.seq < newest and falls is not None and falls.of(at) & of_run
+        if one.seq in numbers or has_fallen or _part_of(one, runs[-1][2]) is not None:
+            if runs[-1][1]:
+                ends.note(len(runs) - 1, runs[-1][1][-1])
             runs.append((place_of(one), [], []))
-            numbers, newest = set(), -1
+            numbers, newest, of_run = set(), -1, 0
         runs[-1][1].append(one)
         numbers.add(one.seq)
         newest = max(newest, one.seq)
+        of_run |= 1 << at
     return runs
-
-
-def _goes_on(run: Sequence[Step], newer: Sequence[Step], one: Step) -> bool:
-    """Whether a step goes on with a run, and not with a newer one, which is by another clock, by its delay."""
-    if not run or not newer or one.seq <= run[-1].seq or run[-1].seq <= newer[-1].seq:
-        return False
-    own_ms = shifted_delay_ms(one)
-    is_by_other_clock = abs(shifted_delay_ms(newer[-1]) - own_ms) >= SET_BACK_MS_MIN
-    return is_by_other_clock and abs(shifted_delay_ms(run[-1]) - own_ms) < SET_BACK_MS_MIN
 
 
 def _plays(run: Place, members: list[Step], parts: Sequence[Settled], misfits: list[Misfit]) -> list[Arranged]:

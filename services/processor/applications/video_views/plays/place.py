@@ -5,24 +5,31 @@ step shows that plays begin elsewhere, the session is arranged again around that
 for a closed one is late, and what restarts the sequence after it is a new play.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
 from services.processor.applications.video_views.plays.arrangement import (
-    are_of_two_runs,
     begins_at,
     content_of,
     reports_later,
 )
-from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
+from services.processor.applications.video_views.plays.rearrange import (
+    PLACED_LATE,
+    movable,
+    rearrange,
+    rearrange_all,
+    settled_spans,
+)
+from services.processor.applications.video_views.plays.runs import are_of_two_runs
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.folded import know_delay, newest_step
 from services.processor.applications.video_views.view.folded_state import DUPLICATE
 from services.processor.applications.video_views.view.order.by_number import Place, place_of, sent_ms
 from services.processor.applications.video_views.view.order.seen import Closed, add_key, has_number, numbered_key_of
 from services.processor.applications.video_views.view.order.set_back import (
+    found_in,
     has_slow,
     is_delayed,
     may_differ,
@@ -46,10 +53,13 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
         return Placed(DUPLICATE)
     delays_ms = ranged(session.delays_ms, [step])
     if delays_ms is not None and may_differ(delays_ms):
-        steps = [one for view in _open_views(session, shelf) for one in movable(view)]
-        delays_ms = ranged(None, [*steps, step])
+        views = _open_views(session, shelf)
+        steps = [*(one for view in views for one in movable(view)), step]
+        delays_ms = ranged(None, steps)
         is_bounded = len(steps) <= ARRANGED_STEPS_MAX
-        may_be_by_clocks = is_bounded and (bool(session.set_back) or has_slow([*steps, step]))
+        may_be_by_clocks = is_bounded and (
+            bool(session.set_back) or (has_slow(steps) and not _only_lengthens(views, steps))
+        )
     else:
         may_be_by_clocks = bool(session.set_back) and is_delayed(shifted(step, session.set_back), session.set_back)
     placed = _place_by_clocks(session, shelf, step) if may_be_by_clocks else _place(session, shelf, step)
@@ -69,6 +79,19 @@ def _place_by_clocks(session: Session, shelf: Shelf, step: Step) -> Placed:
         return PLACED_LATE if is_late else rearrange(session, shelf, step, is_all=True)
     is_nearer = before.taken is not None and (before.taken.is_nearer or stood[0].recv_ms > step.recv_ms)
     return rearrange_all(session, shelf, before, step) if is_nearer else before
+
+
+def _only_lengthens(views: Sequence[ViewState], steps: Sequence[Step]) -> bool:
+    """Whether the last of these steps is behind all others of its session, and none of them shows a clock that was set back.
+
+    Then it lengthens the last play, as if all had been quick.
+    """
+    *before, step = steps
+    last_seq = by_number(views[-1]).last_seq if views else step.seq
+    if step.seq <= last_seq or any(by_number(view).last_seq > last_seq for view in views):
+        return False
+    is_behind = place_of(step) > max(map(newest_of, views)) and all(one.recv_ms <= step.recv_ms for one in before)
+    return is_behind and not found_in(steps, (), settled_spans(views))
 
 
 def _open_views(session: Session, shelf: Shelf) -> list[ViewState]:

@@ -1,11 +1,12 @@
 """Rearranges the plays of a session when a beacon shows that they begin elsewhere."""
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import PLAYS_MAX
+from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX, PLAYS_MAX
 from services.processor.applications.video_views.plays.arrangement import (
     CLOSED_ORDINAL,
     UNKNOWN,
@@ -30,7 +31,7 @@ PLACED_LATE: Final = Placed(None)
 
 def rearrange(session: Session, shelf: Shelf, step: Step, *, is_all: bool = False) -> Placed:
     """Arranges the plays around a step again, with that step in one of them; all open ones, if there may be several clocks."""
-    if is_all or session.set_back:
+    if is_all or (session.set_back and _movable_count(session, shelf) < ARRANGED_STEPS_MAX):
         return _rearranged(session, shelf, [step], slice(session.closed, len(session.plays)), is_all=True)
     return _rearranged(session, shelf, [step], _stretch(session, step), is_all=False)
 
@@ -64,7 +65,7 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
         *filter(None, (_settled_part(session, *one) for one in zip(old, views, strict=True))),
     ]
     if is_all:
-        new, steps = _by_its_clock(session, new, steps, [span for part in settled for span in part.spans])
+        new, steps = _by_its_clock(session, new, steps, settled_spans(views))
     found, misfits = arranged(
         [*(one for of_play in steps.values() for one in of_play), *new], settled, _unknown(session)
     )
@@ -100,6 +101,16 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
 def movable(view: ViewState) -> tuple[Step, ...]:
     """The steps of a play that can still be moved to another one."""
     return (*recent_steps(view.folded), *by_number(view).held)
+
+
+def settled_spans(views: Iterable[ViewState]) -> list[Span]:
+    """When the steps of plays were sent that cannot be moved."""
+    return [span for view in views if view.folded.settled is not None for span in by_number(view).spans or []]
+
+
+def _movable_count(session: Session, shelf: Shelf) -> int:
+    opened = (shelf.open(play.ordinal) for play in session.plays[session.closed :])
+    return sum(len(one[0].folded.recent) + len(by_number(one[0]).held) for one in opened if one is not None)
 
 
 def _by_its_clock(

@@ -23,7 +23,7 @@ from tests.unit.processor.applications.recordings.sending import (
     stored,
 )
 
-RULES = SessionRules(gap_ms=1_000, upload_ms=5_000, kept_ms=60_000, uploads_max=3, waiting_max=5)
+RULES = SessionRules(gap_ms=1_000, upload_ms=1_200_000, kept_ms=60_000, uploads_max=3, waiting_max=5)
 APPLICATION = application(RULES)
 
 
@@ -153,15 +153,41 @@ def test_an_upload_that_never_ends_is_dropped(drive: Drive) -> None:
     assert driver.tallies["torn_chunks"] == 1
 
 
-def test_more_uploads_than_a_session_may_have_drop_the_oldest(drive: Drive) -> None:
+def test_an_upload_that_goes_on_has_all_the_time_it_takes(drive: Drive) -> None:
     driver = drive(APPLICATION)
-    uploads = [chunks(0, b"one ", b"two", upload=f"u{number}") for number in range(RULES.uploads_max + 1)]
-    for number, (first, _) in enumerate(uploads):
-        pipe(driver, [first], at_ms=T0 + number)
-    pipe(driver, [uploads[0][1]], at_ms=T0 + 10)
+    parts = [b"%d" % number for number in range(100)]
+    for number, chunk in enumerate(chunks(0, *parts)):
+        driver.advance_to(T0 + number * 59_000)
+        pipe(driver, [chunk], at_ms=T0 + number * 59_000)
+    assert driver.objects == stored(0, b"".join(parts))
+
+
+def test_many_uploads_of_a_session_at_a_time_are_all_stored(drive: Drive) -> None:
+    driver = drive(application(SessionRules()))
+    uploads = [chunks(number, b"one ", b"two", upload=f"u{number}") for number in range(24)]
+    pipe(driver, [first for first, _ in uploads])
+    pipe(driver, [second for _, second in uploads])
+    assert states(driver) == [(number, number, "stored") for number in range(24)]
+
+
+def test_one_upload_more_than_a_session_may_have_drops_the_one_that_is_silent_for_longest(drive: Drive) -> None:
+    driver = drive(APPLICATION)
+    oldest, silent, newer, newest = (chunks(0, b"a", b"b", b"c", upload=f"u{number}") for number in range(4))
+    for number, one in enumerate((oldest[0], silent[0], newer[0], oldest[1], newest[0])):
+        pipe(driver, [one], at_ms=T0 + number)
+    pipe(driver, silent[1:], at_ms=T0 + 10)
     assert states(driver) == []
-    pipe(driver, [uploads[1][1]], at_ms=T0 + 11)
+    pipe(driver, oldest[2:], at_ms=T0 + 11)
     assert states(driver) == [(0, 0, "stored")]
+
+
+def test_a_payload_of_one_chunk_takes_no_place_of_an_upload(drive: Drive) -> None:
+    driver = drive(APPLICATION)
+    uploads = [chunks(number, b"one ", b"two", upload=f"u{number}") for number in range(RULES.uploads_max)]
+    pipe(driver, [first for first, _ in uploads])
+    pipe(driver, chunks(3, b"whole", upload="whole"))
+    pipe(driver, [second for _, second in uploads])
+    assert states(driver) == [(number, number, "stored") for number in range(4)]
 
 
 def test_what_kafka_has_dropped_is_reported_as_lost_and_may_come_again(drive: Drive) -> None:

@@ -45,7 +45,12 @@ NOWHERE: Final[Place] = (0, 0, 0)
 
 def place_of(one: Step) -> Place:
     """Where the step stands among those of its session. Of the beacon numbered 0 its own time counts."""
-    return (sent_ms(one) + one.shift_ms, one.seq, one.at_ms)
+    return place_by(one, one.shift_ms)
+
+
+def place_by(one: Step, shift_ms: int) -> Place:
+    """Where the step stands by a clock with this shift."""
+    return (sent_ms(one) + shift_ms, one.seq, one.at_ms)
 
 
 def latest_place_of(one: Step) -> Place:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.order.by_number import Place, place_of
+from services.processor.applications.video_views.view.order.by_number import Place, place_by
 from services.processor.applications.video_views.view.order.spans import Span
 
 #: So many numbers more are missing where steps are not where they were sent. Two that were delayed alike, while the next play
@@ -30,6 +30,8 @@ class Numbers(NamedTuple):
 
     #: Of other steps, in order; and of those that may have been delayed, where nothing shows that they were.
     places: Sequence[Place]
+    #: The numbers and times of steps that tell of what was before.
+    untimed: Set[tuple[int, int]]
     #: The shifts of the clocks by which they may have been sent.
     shifts_ms: Sequence[int]
     #: When steps were sent that cannot be moved.
@@ -57,19 +59,18 @@ def was_delayed(level: Sequence[Step], numbers: Numbers) -> bool:
     return False
 
 
-def was_set_back(
-    level: Sequence[Step], until_ms: int | None, shift_ms: int, numbers: Numbers, untimed: Set[tuple[int, int]]
-) -> bool:
+def was_set_back(level: Sequence[Step], until_ms: int | None, shift_ms: int, numbers: Numbers) -> bool:
     """Whether only a clock that was set back, by `shift_ms`, explains these steps up to a time, though it was set forward again.
 
     Moved by that, their numbers go on with the one before them and rise up to the one after them, or begin again. Where they
-    are, by a clock with any of the shifts, more numbers would be missing. `untimed` are the numbers and times of steps that do
-    not count: they tell of what was before.
+    are, by a clock with any of the shifts, more numbers would be missing. Untimed steps do not count.
     """
     timed = [one for one in level if one.is_timed and (until_ms is None or one.at_ms < until_ms)]
     rest = [one for one in level if one.is_timed and until_ms is not None and one.at_ms >= until_ms]
     own = set(_places(level, 0))
-    places = [one for one in numbers.places if one not in own and one[1:] not in untimed]
+    places = [one for one in numbers.places if one not in own]
+    if numbers.untimed:
+        places = [one for one in places if one[1:] not in numbers.untimed]
     moved = _places(timed, shift_ms)
     if not moved or not _goes_on(moved, places):
         return False
@@ -82,7 +83,7 @@ def was_set_back(
 
 
 def _places(level: Sequence[Step], shift_ms: int) -> list[Place]:
-    return [place_of(with_shift(one, shift_ms)) for one in level]
+    return [place_by(one, shift_ms) for one in level]
 
 
 def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:

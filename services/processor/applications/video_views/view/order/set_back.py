@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.order.by_number import Place, place_of
+from services.processor.applications.video_views.view.order.by_number import Place, place_by, place_of
 from services.processor.applications.video_views.view.order.delayed_alike import (
     Numbers,
     was_delayed,
@@ -59,8 +59,7 @@ def shifted_delay_ms(step: Step) -> int:
 
 def shifted(step: Step, known: Sequence[SetBack]) -> Step:
     """The step with the shift of the clock that it was sent by; the same object if it has that."""
-    of_clock = _clock_of(step, known)
-    return with_shift(step, 0 if of_clock is None else of_clock.shift_ms)
+    return _by_clock(step, _clock_of(step, sorted(known, key=_by_delay, reverse=True)))
 
 
 def shifts_ms(step: Step, known: Sequence[SetBack]) -> tuple[int, ...]:
@@ -76,37 +75,54 @@ def all_shifted(steps: Sequence[Step], known: Sequence[SetBack]) -> list[Step]:
     A step that was also delayed may be of any clock before the one that its delay shows. It is of the one by which its number is
     between those around it.
     """
-    moved = [shifted(one, known) for one in steps]
-    places = sorted(place_of(one) for one, of_step in zip(moved, steps, strict=True) if not is_delayed(of_step, known))
+    last_first = sorted(known, key=_by_delay, reverse=True)
+    clocks = [_clock_of(one, last_first) for one in steps]
+    moved = [_by_clock(one, of_clock) for one, of_clock in zip(steps, clocks, strict=True)]
+    are_delayed = [_is_behind(one, of_clock) for one, of_clock in zip(steps, clocks, strict=True)]
+    places = sorted(place_of(one) for one, is_behind in zip(moved, are_delayed, strict=True) if not is_behind)
+    shifts_ms = sorted({0, *(one.shift_ms for one in known)}, reverse=True)
     return [
-        _between_its_numbers(one, known, places) if is_delayed(of_step, known) else one
-        for one, of_step in zip(moved, steps, strict=True)
+        _between_its_numbers(one, shifts_ms, places) if is_behind else one
+        for one, is_behind in zip(moved, are_delayed, strict=True)
     ]
 
 
 def is_delayed(step: Step, known: Sequence[SetBack]) -> bool:
     """Whether the delay of a step is not a clock's: it may have been sent by an earlier one, or before all of them."""
-    of_clock = _clock_of(step, known)
+    return _is_behind(step, _clock_of(step, sorted(known, key=_by_delay, reverse=True)))
+
+
+def _is_behind(step: Step, of_clock: SetBack | None) -> bool:
     return of_clock is not None and delay_ms(step) - of_clock.delay_ms > LEVEL_SPREAD_MS_MAX
 
 
-def _clock_of(step: Step, known: Sequence[SetBack]) -> SetBack | None:
-    """The last clock that the step may have been sent by."""
+def _by_clock(step: Step, of_clock: SetBack | None) -> Step:
+    return with_shift(step, _shift_ms(of_clock))
+
+
+def _shift_ms(of_clock: SetBack | None) -> int:
+    return 0 if of_clock is None else of_clock.shift_ms
+
+
+def _clock_of(step: Step, last_first: Sequence[SetBack]) -> SetBack | None:
+    """The last clock that the step may have been sent by, of clocks whose delays fall."""
     delay = delay_ms(step) + LEVEL_SPREAD_MS_MAX
-    of_step = (one for one in known if one.delay_ms <= delay and one.recv_ms <= step.recv_ms)
-    return max(of_step, key=_by_delay, default=None)
+    for one in last_first:
+        if one.delay_ms <= delay and one.recv_ms <= step.recv_ms:
+            return one
+    return None
 
 
-def _between_its_numbers(step: Step, known: Sequence[SetBack], places: Sequence[Place]) -> Step:
+def _between_its_numbers(step: Step, shifts_ms: Sequence[int], places: Sequence[Place]) -> Step:
     """The delayed step by the clock by which it comes before a greater number and, unless a run begins with it, after a smaller."""
-    shifts_ms = {one.shift_ms for one in known if one.shift_ms < step.shift_ms}
-    for shift_ms in [step.shift_ms, *sorted(shifts_ms | {0}, reverse=True)]:
-        by_clock = with_shift(step, shift_ms)
-        at = bisect_left(places, place_of(by_clock))
+    for shift_ms in shifts_ms:
+        if shift_ms > step.shift_ms:
+            continue
+        at = bisect_left(places, place_by(step, shift_ms))
         is_before_greater = at < len(places) and places[at][1] > step.seq
         is_after_smaller = not step.seq or (at > 0 and places[at - 1][1] < step.seq)
         if is_before_greater and is_after_smaller and (step.seq or not at or places[at - 1][1] >= places[at][1]):
-            return by_clock
+            return with_shift(step, shift_ms)
     return step
 
 
@@ -149,7 +165,8 @@ def found_in(
     slow = _slow(in_order)
     slow_ids = set(map(id, slow))
     ends = [place for one in settled for place in ((one.from_ms, one.first_seq, 0), (one.to_ms, one.until_seq - 1, 0))]
-    places = sorted(ends + [place_of(with_shift(one, 0)) for one in in_order if id(one) not in slow_ids])
+    places = sorted(ends + [place_by(one, 0) for one in in_order if id(one) not in slow_ids])
+    untimed = {(one.seq, one.at_ms) for one in in_order if not one.is_timed}
     by_delay = sorted(in_order, key=delay_ms)
     # The clock that was set back least first: what was delayed lies between steps by it.
     for alike in _groups(slow):
@@ -162,15 +179,16 @@ def found_in(
         of_clock, is_level = _judged(first, in_order, level, found, are_numbered=are_numbered)
         if of_clock is not None:
             delayed = [one for one in level if id(one) in slow_ids] if is_level else None
-            numbers = Numbers(places, [0, *(one.shift_ms for one in found)], settled) if are_numbered else None
+            shifts_ms = [0, *(one.shift_ms for one in found)]
+            numbers = Numbers(places, untimed, shifts_ms, settled) if are_numbered else None
             of_clock = of_clock if _is_clock(of_clock, in_order, level, delayed, numbers) else None
         if of_clock is not None:
             found.append(of_clock)
             if len(found) >= CLOCKS_MAX:
                 break
-        shift_ms = 0 if of_clock is None else of_clock.shift_ms
-        moved = {place_of(with_shift(one, 0)) for one in level}
-        places = sorted({*places} - moved | {place_of(with_shift(one, shift_ms)) for one in level})
+        shift_ms = _shift_ms(of_clock)
+        moved = {place_by(one, 0) for one in level}
+        places = sorted({*places} - moved | {place_by(one, shift_ms) for one in level})
     return found
 
 
@@ -231,11 +249,12 @@ def _judged(
     `level` have its delay; `known` are the clocks that were set back by less.
     """
     later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
-    quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
-    before = [one for one in quick if one.recv_ms < first.recv_ms]
+    quick_ms, recv_ms = delay_ms(first) - SET_BACK_MS_MIN, first.recv_ms
+    before = [one for one in later if one.recv_ms < recv_ms and delay_ms(one) <= quick_ms]
     if not before:
         return None, False
-    base_ms = min(delay_ms(one) - shifted(one, known).shift_ms for one in before)
+    last_first = sorted(known, key=_by_delay, reverse=True)
+    base_ms = min(delay_ms(one) - _shift_ms(_clock_of(one, last_first)) for one in before)
     # Beginnings that were delayed alike are no clock.
     beginnings = (one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first)))
     until_ms = next(beginnings, None) if are_numbered else None
@@ -260,15 +279,15 @@ def _is_clock(
     A quick step may have been sent after the first of them, by the clock before it. Then they were delayed, or the clock was set
     forward again; only numbers show which.
     """
-    quick = (step for step in in_order if one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN)
-    forward_ms = next((step.at_ms for step in quick if step.at_ms - one.begun_ms >= one.shift_ms), None)
+    later = in_order[bisect_left(in_order, one.begun_ms + one.shift_ms, key=_by_time) :]
+    quick_ms = one.delay_ms - SET_BACK_MS_MIN
+    forward_ms = next((step.at_ms for step in later if delay_ms(step) <= quick_ms), None)
     if numbers is None:
         return delayed is not None and forward_ms is None
     if delayed is not None and forward_ms is None and not was_delayed(delayed, numbers):
         return True
     until_ms = None if forward_ms is None else forward_ms - one.shift_ms
-    untimed = {(step.seq, step.at_ms) for step in in_order if not step.is_timed}
-    return was_set_back(level, until_ms, one.shift_ms, numbers, untimed)
+    return was_set_back(level, until_ms, one.shift_ms, numbers)
 
 
 def _is_level(delay: int, other: int) -> bool:

@@ -108,6 +108,11 @@ def played_ms(clock: Clock, advance_ms: int) -> int | None:
     return advance_ms * in_ms // shown_ms
 
 
+def may_be_faster(clock: Clock, shown_ms: int, client_ms: int) -> bool:
+    """Whether the playhead may have gone further than the client's time because the viewer plays faster from the start on."""
+    return not clock.advanced_ms and client_ms < shown_ms <= RATE_MAX * client_ms
+
+
 def is_nearer_copy(step: Step, recv_ms: int, server_ms: int) -> bool:
     """Whether this copy of a beacon is the one that counts beside one with these times."""
     return (step.recv_ms, step.server_ms) < (recv_ms, server_ms)

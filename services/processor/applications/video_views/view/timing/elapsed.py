@@ -110,6 +110,8 @@ def _is_longer(clock: Clock, step: Step, times: Times) -> bool:
 
     Where it is not by the same amount the request was slow. After a stall a live stream goes on at its edge by itself.
     """
+    if of_clock.may_be_faster(clock, times.shown_ms or 0, times.client_ms):
+        return False
     longer_ms = (times.played_ms or 0) - times.client_ms
     return longer_ms > STEP_MS_MIN and _was_slow(times, STEP_MS_MAX) and not of_clock.is_live(clock, step)
 
@@ -130,7 +132,7 @@ def _is_denied(clock: Clock, step: Step, times: Times, is_counting: bool) -> boo
     if shown_ms is None:
         return False
     if (played_ms or 0) >= RATE_MS_MIN and abs(server_ms - (played_ms or 0)) <= AGREE_MS:
-        return abs(server_ms - client_ms) > STEP_MS_MIN
+        return abs(server_ms - client_ms) > STEP_MS_MIN and not of_clock.may_be_faster(clock, shown_ms, client_ms)
     return ORDINARY_MS < client_ms <= LONG_MS and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS
 
 

@@ -82,6 +82,24 @@ def test_slow_requests_and_stalls_that_nothing_reports_are_no_steps(client: Clie
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(("rate", "delay_ms"), [(1.5, 25_000), (2, 11_000), (2, 13_000), (2, 25_000), (3, 25_000)])
+def test_a_slow_request_at_the_beginning_of_a_view_that_plays_faster_is_no_step(
+    client: Client, rate: float, delay_ms: int
+) -> None:
+    """No rate of the playhead is measured yet: at rate 1 both witnesses would say that more has elapsed."""
+    beacons = story(client, played(every_ms=10_000, rate=rate))
+    beacons[2] = delayed(beacons[2], delay_ms)
+    row = row_of(beacons)
+    assert (row["bitrate_time_ms"], row["gap_ms"], row["clock_step_count"]) == (302_100, 0, 0)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_step_back_at_the_beginning_is_seen_where_no_rate_explains_the_playhead(client: Client) -> None:
+    row = row_of(story(client, played(), ((20_000, -29_000),)))
+    assert (row["bitrate_time_ms"], row["clock_step_count"]) == (302_100, 1)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_of_a_short_step_the_copy_received_first_counts_in_any_order(client: Client) -> None:
     beacons = story(client, played(), ((140_000, -20_000),))
     plain = row_of(beacons)

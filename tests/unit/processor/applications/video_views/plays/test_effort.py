@@ -1,0 +1,126 @@
+"""What it takes to arrange a session's plays: little for each beacon, whatever its delay and that of those before it."""
+
+import random
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import msgspec
+import pytest
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
+from services.processor.applications.video_views.plays.arrangement import arranged
+from services.processor.applications.video_views.plays.runs import Falls, are_of_two_runs
+from services.processor.applications.video_views.view.order.set_back import found_in
+from services.processor.engine.driver import Driver
+from shared import codec, topics
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
+from tests.unit.processor.applications.video_views.beacons import (
+    HOUR_MS,
+    MINUTE_MS,
+    RULES,
+    SKEW_MS,
+    T0,
+    application,
+    cmcd,
+    folded_fast,
+)
+from tests.unit.processor.applications.video_views.counted import newest
+from tests.unit.processor.applications.video_views.plays.test_plays_generated import delayed, play
+
+
+def calls_of(function: Callable[..., Any] | None, work: Callable[[], object]) -> int:
+    """How often the work calls this function; None: any."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        if function is None:
+            calls += event in {"call", "c_call"}
+        else:
+            calls += event == "call" and frame.f_code is function.__code__
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def any_steps(numbers: Iterable[int], seed: int, *, over_ms: int) -> list[Step]:
+    """Steps with these numbers and any times, received next to each other; few are not timed."""
+    random_ = random.Random(seed)
+    times = [(number, random_.randrange(over_ms)) for number in numbers]
+    return [
+        Step(
+            number,
+            T0 + at_ms,
+            T0 + over_ms + 5 * n,
+            T0 + over_ms + 5 * n,
+            reported_ms=T0 + at_ms,
+            is_timed=random_.random() < 0.95,
+        )
+        for n, (number, at_ms) in enumerate(times)
+    ]
+
+
+@pytest.mark.parametrize("over_ms", [20_000, 70_000, HOUR_MS])
+def test_steps_of_other_runs_are_those_that_a_comparison_of_each_pair_finds(over_ms: int) -> None:
+    found = 0
+    for seed in range(20):
+        steps = any_steps(random.Random(seed).choices(range(300), k=60), seed, over_ms=over_ms)
+        if seed % 2:
+            # As if they were received when they were sent: their delays are about the same.
+            steps = [msgspec.structs.replace(one, server_ms=one.at_ms + one.seq * 30) for one in steps]
+        falls = Falls(steps)
+        for at, one in enumerate(steps):
+            others = {n for n, other in enumerate(steps) if are_of_two_runs(one, other)}
+            assert {n for n in range(len(steps)) if falls.of(at) >> n & 1} == others
+            found += len(others)
+    assert (found > 0) == (over_ms > 30_000)
+
+
+@pytest.mark.parametrize("over_ms", [20_000, HOUR_MS])
+def test_twice_as_many_steps_take_little_more_than_twice_the_effort(over_ms: int) -> None:
+    """Also where their numbers fall with the time, so that each is compared with those before it, and none is of another run."""
+    numbers = random.Random(7).sample(range(1, 10_000), ARRANGED_STEPS_MAX)
+    steps = any_steps(numbers, 7, over_ms=over_ms)
+    few, many = (calls_of(None, partial(arranged, part, [])) for part in (steps[: len(steps) // 2], steps))
+    assert many < 2.5 * few
+
+
+def test_beacons_after_a_slow_one_arrange_nothing_again() -> None:
+    beacons = play(200, 0, "a")
+    beacons[70] = delayed(beacons[70], 45_000)
+    beacons.sort(key=lambda one: one.recv_time_ms)
+    found: list[Driver] = []
+    assert calls_of(arranged, lambda: found.append(folded_fast(beacons, ()))) <= 2
+    [row] = newest(found[0]).values()
+    assert (row.beacon_count, row.watch_ms, row.late_count) == (200, 1_990_000, 0)
+
+
+def test_a_session_of_many_plays_is_not_searched_for_clocks_with_each_beacon() -> None:
+    """Each request has one beacon, of any time of the last 50 minutes: the client's clock seems to be set again and again."""
+    random_ = random.Random(1)
+    beacons = [any_delay(n, random_.randrange(50 * MINUTE_MS), content=str(n // 40)) for n in range(480)]
+    records = [
+        (topics.BEACONS, view_key(one.customer_id, one.view_id), codec.BEACON.encode(one), T0 + HOUR_MS + n)
+        for n, one in enumerate(beacons)
+    ]
+    driver = Driver(application(RULES))
+    driver.pipe_all(records[:400], commit_every=50)
+    assert calls_of(found_in, lambda: driver.pipe_all(records[400:], commit_every=50)) == 0
+
+
+def any_delay(number: int, delay_ms: int, *, content: str) -> Beacon:
+    """A beacon that is received next to the one before, whatever its time."""
+    beacon = cmcd(number, "heartbeat", HOUR_MS + 5 * number - delay_ms, sta="p", cid=content)
+    return msgspec.structs.replace(
+        beacon, clock_offset_ms=delay_ms + SKEW_MS, recv_time_ms=T0 + HOUR_MS + 5 * number + SKEW_MS
+    )
