@@ -26,7 +26,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPa
     monkeypatch.setattr(query, "stop_on_signals", threading.Event)
     for module in (query.logs, query.certificates, query.metrics):
         for name in ("configure", "watch", "declare"):
-            monkeypatch.setattr(module, name, lambda *_: None, raising=False)
+            monkeypatch.setattr(module, name, lambda *_, **__: None, raising=False)
     return monkeypatch
 
 
