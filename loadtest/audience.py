@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from loadtest.expected.ledger import Ledger, ViewRecord
 from loadtest.incident import Incident, incident_of
-from loadtest.ledger import Ledger, ViewRecord
 from loadtest.players import CONNECTIONS_MAX, POST_SECONDS_MAX, Poster, bounded, loopback_url
 from loadtest.playing import Clock, Playing, Stage
 from loadtest.story import story_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from loadtest.devices import DEVICES
+from loadtest.clients.devices import DEVICES
 from loadtest.story import Network, Player
 
 #: Each network with the share of players who watch over it.

@@ -14,13 +14,13 @@ import gevent
 from locust import FastHttpUser, LoadTestShape, constant, events, task
 from locust.env import Environment
 
-from loadtest.accounts import AccountReader, Accounts
-from loadtest.headers import headers_of, path_of, route_of
-from loadtest.ledger import Ledger, ViewRecord, write_truth
+from loadtest.clients.headers import headers_of, path_of, route_of
+from loadtest.expected.accounts import AccountReader, Accounts
+from loadtest.expected.ledger import Ledger, ViewRecord, write_truth
+from loadtest.expected.truth import SimulatedBeacon
 from loadtest.players import loopback_url
 from loadtest.shapes import SHAPES, players_at
 from loadtest.story import VIEW_MS_MAX, story_of
-from loadtest.truth import SimulatedBeacon
 from loadtest.visit import INSIST_MS_MAX, Answer, Visit, wall_ms
 
 #: The length of a story: the longest view fits.

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from loadtest.headers import headers_of, path_of
+from loadtest.clients.headers import headers_of, path_of
+from loadtest.expected.ledger import Ledger, ViewRecord
+from loadtest.expected.truth import SimulatedBeacon
 from loadtest.incident import Incident, incident_of
-from loadtest.ledger import Ledger, ViewRecord
 from loadtest.playing import Clock, Playing, Stage
 from loadtest.story import TAIL_MS, VIEW_MS_MIN, Story, story_of
-from loadtest.truth import SimulatedBeacon
 
 VIEWS_MAX: Final = 5_000
 SECONDS_MIN: Final = (VIEW_MS_MIN + TAIL_MS) // 1_000

@@ -14,10 +14,10 @@ from itertools import groupby
 from random import Random
 from typing import Final, Protocol
 
-from loadtest import cmcd, mux
-from loadtest.ledger import ViewRecord
-from loadtest.outbox import CmcdOutbox, MuxOutbox
-from loadtest.truth import SimulatedBeacon
+from loadtest.clients import cmcd, mux
+from loadtest.clients.outbox import CmcdOutbox, MuxOutbox
+from loadtest.expected.ledger import ViewRecord
+from loadtest.expected.truth import SimulatedBeacon
 
 #: How long a CMCD POST may take to leave: in it, one overtakes another.
 CMCD_DELAY_MS_MAX: Final = 400

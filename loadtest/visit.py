@@ -11,11 +11,11 @@ from itertools import groupby
 from random import Random
 from typing import Final
 
-from loadtest import cmcd, mux
-from loadtest.ledger import ViewRecord
-from loadtest.outbox import CmcdOutbox, MuxOutbox
+from loadtest.clients import cmcd, mux
+from loadtest.clients.outbox import CmcdOutbox, MuxOutbox
+from loadtest.expected.ledger import ViewRecord
+from loadtest.expected.truth import SimulatedBeacon
 from loadtest.playing import POLL_MS_MIN, RETRY_MS_MAX, RETRY_MS_MIN
-from loadtest.truth import SimulatedBeacon
 
 #: How long a view's last POSTs are repeated, ms.
 INSIST_MS_MAX: Final = 60_000

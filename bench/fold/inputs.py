@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from bench.processor.beacons import View, turns
-from loadtest import mux as simulated
+from loadtest.clients import mux as simulated
 from loadtest.story import story_of
 from services.collector.intake import native
 from services.collector.intake.mux import mux

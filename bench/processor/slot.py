@@ -26,7 +26,7 @@ from services.processor.engine.application.application import Application  # noq
 from services.processor.program import SWITCH_SECONDS  # noqa: E402
 from services.processor.runtime.plan import Plan  # noqa: E402
 from services.processor.runtime.slot.replica import Replica  # noqa: E402
-from services.processor.runtime.standby.roles import Patience  # noqa: E402
+from services.processor.runtime.standby.roles import RoleTimeouts  # noqa: E402
 from services.processor.runtime.telemetry.counts import Counts  # noqa: E402
 from services.processor.settings import ProcessorSettings  # noqa: E402
 from services.rim.process import garbage  # noqa: E402
@@ -69,7 +69,7 @@ def main() -> int:
 
     Counts.committed = committed  # type: ignore[method-assign, assignment]
     plan = Plan(settings, application(given.fold, given.name))
-    replica = Replica(plan, Patience(), lambda: None)
+    replica = Replica(plan, RoleTimeouts(), lambda: None)
     garbage.look_seldom(garbage.FOLD_OBJECTS_MAX)
     sys.setswitchinterval(SWITCH_SECONDS)
     structlog.get_logger(__name__).info("started", compiled=BUILD.is_compiled, build=BUILD.reason)

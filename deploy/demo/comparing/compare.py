@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from loadtest.truth import TIMES
+from loadtest.expected.truth import TIMES
 from shared.statistics.histogram import quantile
 
 #: Relative error that a percentile may have: half the ratio of a histogram bucket's bounds.

@@ -1,6 +1,6 @@
 """A session as mux-embed 5.19 sends it: delta-encoded events in its envelope, counters of its own.
 
-Source: `loadtest/mux.py` and the package's published code.
+Source: `loadtest/clients/mux.py` and the package's published code.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from loadtest.wire import shorten
+from loadtest.clients.wire import shorten
 from tests.oracle.rows.meter import Meter, walk
 from tests.oracle.rows.requests import CUSTOMER, T0, Request, Said, batched
 from tests.oracle.sessions.viewer import Moment, Play, Session

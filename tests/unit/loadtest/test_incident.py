@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from loadtest import cmcd, mux
-from loadtest.devices import COMPUTER, DEVICES
-from loadtest.headers import headers_of
+from loadtest.clients import cmcd, mux
+from loadtest.clients.devices import COMPUTER, DEVICES
+from loadtest.clients.headers import headers_of
+from loadtest.expected.truth import row
 from loadtest.incident import NETWORKS, incident_of
 from loadtest.story import GAVE_UP_CODE, TAIL_MS, Story, story_of
-from loadtest.truth import row
 from services.collector.http.user_agents import AGENTS_PARSED_BY_ADDRESS_MAX, Agents
 from services.collector.intake.sender.client import NO_AGENT
 

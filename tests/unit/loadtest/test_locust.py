@@ -15,11 +15,11 @@ import pytest
 
 from deploy.demo.load.report import moments, routes
 from deploy.local.paths import ROOT
-from loadtest.accounts import AccountReader, Accounts
-from loadtest.ledger import Ledger, ViewRecord
+from loadtest.expected.accounts import AccountReader, Accounts
+from loadtest.expected.ledger import Ledger, ViewRecord
+from loadtest.expected.truth import SimulatedBeacon
 from loadtest.shapes import SHAPES, players_at
 from loadtest.story import story_of
-from loadtest.truth import SimulatedBeacon
 from loadtest.visit import Answer, Visit
 
 LOCUST = (sys.executable, "-m", "locust", "-f", str(ROOT / "loadtest/locustfile.py"))

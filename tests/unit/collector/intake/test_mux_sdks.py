@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from deploy.demo.viewers.clients_doc import CLIENTS_DOC, COLLECTOR_NAME, lines_to_paste
-from loadtest import mux
+from loadtest.clients import mux
+from loadtest.clients.wire import short_key
+from loadtest.expected.truth import TIMES, SimulatedBeacon, row
 from loadtest.story import Story, story_of
-from loadtest.truth import TIMES, SimulatedBeacon, row
-from loadtest.wire import short_key
 from services.collector.intake.post import Rules
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.view.finish_rules import FinishRules

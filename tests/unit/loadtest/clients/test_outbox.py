@@ -2,8 +2,8 @@
 
 from random import Random
 
-from loadtest.outbox import BACKOFF_BASE_MS, BATCH_MS, CmcdOutbox, MuxOutbox
-from loadtest.truth import SimulatedBeacon
+from loadtest.clients.outbox import BACKOFF_BASE_MS, BATCH_MS, CmcdOutbox, MuxOutbox
+from loadtest.expected.truth import SimulatedBeacon
 
 
 def beacon(seq: int, *, urgent: bool = False) -> SimulatedBeacon:

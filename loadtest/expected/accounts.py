@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypedDict
 
-from loadtest.ledger import Ledger, Totals
+from loadtest.expected.ledger import Ledger, Totals
 
 
 class Account(TypedDict):

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from loadtest import mux
-from loadtest.wire import short_key
+from loadtest.clients import mux
+from loadtest.clients.wire import short_key
 from tests.unit.loadtest.stories import EVENTFUL, story
 
-CAPTURE = Path(__file__).parents[2] / "fixtures" / "mux-embed-ok.json"
+CAPTURE = Path(__file__).parents[3] / "fixtures" / "mux-embed-ok.json"
 LOADED_MS = 1_700_000_000_000
 
 

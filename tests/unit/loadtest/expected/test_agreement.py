@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadtest import cmcd, mux
+from loadtest.clients import cmcd, mux
+from loadtest.expected.truth import TIMES, SimulatedBeacon, row
 from loadtest.story import Story, story_of
-from loadtest.truth import TIMES, SimulatedBeacon, row
 from services.collector.intake.cmcd import cmcd as cmcd_intake
 from services.collector.intake.mux import mux as mux_intake
 from services.collector.intake.post import Post, Rules

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from loadtest.score import scores
+from loadtest.expected.score import scores
+from loadtest.expected.tally import Tally, tally
 from loadtest.story import Moment, Player, Story
-from loadtest.tally import Tally, tally
 
 #: In a row of the truth beside fields of a view: when it started, when its player left, and when its last delivered beacon was
 #: emitted. ms since page load; in the truth file ms since 1970 by the right clock.

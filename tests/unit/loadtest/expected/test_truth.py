@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from loadtest import cmcd, mux
+from loadtest.clients import cmcd, mux
+from loadtest.expected.truth import SimulatedBeacon, _ends_in_error, row
 from loadtest.story import Moment, Story
-from loadtest.truth import SimulatedBeacon, _ends_in_error, row
 from tests.unit.loadtest.stories import EVENTFUL, story
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
-from loadtest.mux import EVENTS_PER_POST_MAX
-from loadtest.truth import SimulatedBeacon
+from loadtest.clients.mux import EVENTS_PER_POST_MAX
+from loadtest.expected.truth import SimulatedBeacon
 
 BATCH_MS: Final = 10_000
 #: The SDK's own base is 10 s and its growth has no bound; a load test has less patience.

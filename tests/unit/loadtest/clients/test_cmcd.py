@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from loadtest import cmcd
+from loadtest.clients import cmcd
 from loadtest.story import Moment
 from tests.unit.loadtest.stories import EVENTFUL, PLAYER, story
 

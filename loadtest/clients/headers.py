@@ -1,6 +1,6 @@
 """The headers of a player's POST, as browsers send them."""
 
-from loadtest.devices import COMPUTER
+from loadtest.clients.devices import COMPUTER
 from loadtest.story import Player
 
 

@@ -7,9 +7,9 @@ error code without list and quotes; both send nothing when the page closes. The 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from loadtest.expected.tally import WATCHING, Tally, tally
+from loadtest.expected.truth import SimulatedBeacon
 from loadtest.story import Story
-from loadtest.tally import WATCHING, Tally, tally
-from loadtest.truth import SimulatedBeacon
 
 SEGMENT_MS: Final = 4_000
 _INTERVAL_MS: Final = {"hls.js": 10_000, "dash.js": 30_000, "cmcd-reporter": 10_000}

@@ -11,11 +11,11 @@ from uuid import NAMESPACE_OID, uuid5
 
 import orjson
 
-from loadtest.devices import COMPUTER
+from loadtest.clients.devices import COMPUTER
+from loadtest.clients.wire import shorten
+from loadtest.expected.tally import WATCHING, Tally, tally
+from loadtest.expected.truth import SimulatedBeacon
 from loadtest.story import Story
-from loadtest.tally import WATCHING, Tally, tally
-from loadtest.truth import SimulatedBeacon
-from loadtest.wire import shorten
 
 HEARTBEAT_MS: Final = 10_000
 SEGMENT_MS: Final = 4_000

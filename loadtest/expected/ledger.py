@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
+from loadtest.expected.truth import TIMES, SimulatedBeacon, row
 from loadtest.story import Story
-from loadtest.truth import TIMES, SimulatedBeacon, row
 
 
 @dataclass(slots=True)
