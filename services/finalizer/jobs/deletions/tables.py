@@ -52,8 +52,8 @@ def forget(
     # Before anything is deleted: the list of who is refused, which a serving database that is lost gets from here.
     refused = frame_of(spark, [subject.forgotten(at_ms)]).coalesce(1)
     refused.write.format("delta").mode("append").save(tables.FORGOTTEN.path(warehouse))
-    driver.serving.refuse([subject.forgotten(at_ms)])
     with _all(turns):
+        driver.serving.refuse([subject.forgotten(at_ms)])
         report = (
             _forget_customer(driver, customer_id)
             if viewer_id is None
