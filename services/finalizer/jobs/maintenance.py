@@ -14,11 +14,13 @@ from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
 from services.finalizer.jobs.own_retention import Days, OwnRetention, condition
+from services.finalizer.progress import step
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.recorded_objects import ObjectsFailed
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
 from services.rim.telemetry.metrics import counter, histogram
@@ -155,6 +157,7 @@ class Maintenance:
         for table in self._tables:
             if self._stop.is_set():
                 return failed
+            step()
             try:
                 with histogram(FINALIZER_MAINTENANCE_SECONDS).labels(table.name).time():
                     self._keep(spark, table, own, now_ms)
@@ -164,6 +167,7 @@ class Maintenance:
                 counter(FINALIZER_MAINTENANCE_FAILURES).labels(table.name).inc()
                 log.error("not_maintained", table=table.name, error=str(error).partition("\n")[0][:500])
         if self._serving is not None:
+            step()
             with self._turn:
                 self._expire_served(self._serving, now_ms)
                 if self._own is not None and self._seen_to.get("") != now_ms // DAY_MS:
@@ -200,18 +204,27 @@ class Maintenance:
         if self._own is None or too_old is None or self._seen_to.get(table.name) == now_ms // DAY_MS:
             return
         if not read(spark, self._location, table).where(too_old).isEmpty():
-            if not self._own.may_delete(spark, table, too_old):
+            is_deleted = False
+            try:
+                for part in self._own.deletable(spark, table, too_old):
+                    self._rewrite(spark, f"DELETE FROM {table.sql_name(self._location)} WHERE {part}")  # noqa: S608 - as above
+                    is_deleted = True
+            except ObjectsFailed as error:
+                log.warning("recordings_kept", problem=str(error))
                 return
-            self._rewrite(spark, f"DELETE FROM {table.sql_name(self._location)} WHERE {too_old}")  # noqa: S608 - as above
+            if not is_deleted:
+                return
             self._rewrite(spark, f"REORG TABLE {table.sql_name(self._location)} APPLY (PURGE)")
         self._seen_to[table.name] = now_ms // DAY_MS
 
     def _rewrite(self, spark: SparkSession, statement: str) -> None:
+        step()
         with self._turn:
             spark.sql(statement)
 
 
 def vacuum(spark: SparkSession, location: str, table: Table, *, hours: int) -> None:
     """Removes the files that no version of the last `hours` needs. Readers of an older version fail."""
+    step()
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"VACUUM {table.sql_name(location)} RETAIN {hours} HOURS")

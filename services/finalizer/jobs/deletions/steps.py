@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from services.accounts.core.deletions import STEPS, Step
+from services.finalizer import progress
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions.finding import Subject, TooManyViews, apis_of, keys_of, sessions_of
 from services.finalizer.jobs.deletions.learned import Learned
@@ -139,6 +140,7 @@ class Deletions:
         for step in STEPS:
             if step in work.done or step not in self._steps:
                 continue
+            progress.step()
             self._requests.begin(work, step)
             found = self._steps[step](work)
             if found is None:
