@@ -68,8 +68,8 @@ class OwnRetention:
         self._objects = settings.objects
         self._location = settings.warehouse_dir
 
-    def days(self) -> Days:
-        """What is set now; nothing where the database has no accounts, or is away: the next round asks again."""
+    def days(self) -> Days | None:
+        """What is set now, nothing where the database has no accounts; None if it is away: the next round asks again."""
         try:
             with psycopg.connect(self._dsn, connect_timeout=_CONNECT_SECONDS_MAX) as connection:
                 if connection.execute(_IS_THERE).fetchone() != (True,):
@@ -77,7 +77,7 @@ class OwnRetention:
                 rows = connection.execute(_READ).fetchall()
         except psycopg.Error as error:
             log.warning("own_retention_unknown", kind=type(error).__name__)
-            return {}
+            return None
         days: dict[str, dict[str, int]] = defaultdict(dict)
         for kind, customer_id, kept in rows:
             days[kind][customer_id] = kept
