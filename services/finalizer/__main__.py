@@ -21,6 +21,7 @@ from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
 from services.finalizer.jobs.deletions.steps import Deletions
 from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.jobs.rounds import Rounds
 from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.settings import FinalizerSettings, is_local
@@ -141,7 +142,8 @@ def land(
             background = BackgroundThread(
                 driver.spark,
                 driver.rebuilding,
-                maintained,
+                # Those that end by themselves have their rounds afterwards, whole.
+                [] if once else maintained,
                 every_seconds=settings.rollup_seconds,
                 stop=driver.stop,
                 also=deletions.advance,
@@ -162,13 +164,15 @@ def land(
                     stop.set()
 
             try:
-                stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
+                is_over = stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
             finally:
                 background.join(settings.drain_seconds_max)
             background.watch()
             if once:
                 driver.rebuilding.rebuild_dirty(driver.spark, background.stream)
                 deletions.advance(although_stopping=True)
+                for one in maintained if is_over else ():
+                    one.run_if_due(driver.spark, although_stopping=True)
     except StoppedEarly:
         log.info("stopped_early")
     finally:
@@ -225,6 +229,10 @@ def _start(driver: Driver, *, once: bool) -> tuple[list[stream.Stream], list[Mai
     return [one for one, _ in started], [maintenance for _, maintenance in started]
 
 
+def _rounds(driver: Driver) -> Rounds:
+    return Rounds(driver.serving, driver.settings.maintenance_seconds, clock_ms)
+
+
 def _start_views(driver: Driver, *, once: bool) -> tuple[stream.Stream, Maintenance]:
     settings, landing = driver.settings, driver.landing
     offsets_max = settings.offsets_per_trigger_max
@@ -234,7 +242,9 @@ def _start_views(driver: Driver, *, once: bool) -> tuple[stream.Stream, Maintena
     if settings.row_topics:
         # Streams only append to it, which conflicts with no other writer.
         kept.append(UNPARSED_ROWS)
-    maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, turn=landing.turn, serving=driver.serving)
+    maintenance = Maintenance.of(
+        settings, kept, clock_ms, driver.stop, turn=landing.turn, serving=driver.serving, rounds=_rounds(driver)
+    )
     batches = Batches("views", landing, driver.stop, turns=[landing.turn])
     return stream.start(records, batches, settings, trigger_seconds=settings.trigger_seconds, once=once), maintenance
 
@@ -248,7 +258,7 @@ def _start_raw(
     landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
     batches = Batches(RAW[topic].name, landing, driver.stop, turns=[landing.turn])
     # Appends conflict with no maintenance: that waits for no turn.
-    maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop)
+    maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop, rounds=_rounds(driver))
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
     ), maintenance
@@ -260,7 +270,9 @@ def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> tuple[stream.
     # Rows that are read again are merged by its key.
     records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting="earliest")
     landing = RowLanding(settings.warehouse_dir, topic, clock_ms=clock_ms, crash_points=driver.crash_points)
-    maintenance = Maintenance.of(settings, [ROWS[topic.name]], clock_ms, driver.stop, turn=landing.turn)
+    maintenance = Maintenance.of(
+        settings, [ROWS[topic.name]], clock_ms, driver.stop, turn=landing.turn, rounds=_rounds(driver)
+    )
     batches = Batches(topic.name, landing, driver.stop, turns=[landing.turn])
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once

@@ -17,6 +17,7 @@ from services.finalizer.jobs.export import FORMATS, TABLES, export
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.publish import publish
 from services.finalizer.jobs.reprocess import day_of
+from services.finalizer.jobs.rounds import Rounds
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.warehouse import checkpoint_lock, tables
 
@@ -133,9 +134,10 @@ def _export(job: Job) -> None:
 
 def _maintain(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
-        failed = Maintenance.of(
-            job.settings, tables.those_of(job.settings.row_topics), clock_ms, job.stop, serving=driver.serving
-        ).run(driver.spark)
+        rounds = Rounds(driver.serving, job.settings.maintenance_seconds, clock_ms)
+        kept = tables.those_of(job.settings.row_topics)
+        maintenance = Maintenance.of(job.settings, kept, clock_ms, job.stop, serving=driver.serving, rounds=rounds)
+        failed = maintenance.run(driver.spark)
         if failed:
             raise MaintenanceFailed(f"not maintained: {', '.join(failed)}; the log says why")
 

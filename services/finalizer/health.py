@@ -1,8 +1,7 @@
 """The finalizer's answers to `/livez` and `/readyz`."""
 
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
 
 from services.finalizer.jobs.background_thread import BackgroundThread
 from services.finalizer.streaming.batches import Batches
@@ -11,14 +10,12 @@ from services.rim.admin.admin import Check
 #: What works in pieces that end: batches of streams, and what follows from them.
 Working = Batches | BackgroundThread
 
-#: A batch that runs longer than this hangs: the process should be restarted.
-BATCH_SECONDS_MAX: Final = 1800.0
-
 
 class Health:
-    """Ready once the streams run and no last batch has failed; alive unless a batch hangs."""
+    """Ready once the streams run and no last batch has failed; alive unless a piece of work hangs."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._streams: Sequence[Working] = ()
 
     def watch(self, streams: Sequence[Working]) -> None:
@@ -34,9 +31,9 @@ class Health:
 
     def alive(self) -> Check:
         """Whether the process should be left running."""
-        now = time.monotonic()
+        now = self._monotonic()
         for stream in self._streams:
-            since = stream.busy_since
-            if since is not None and now - since > BATCH_SECONDS_MAX:
-                return Check(ok=False, why=f"a batch of {stream.stream} runs for more than {BATCH_SECONDS_MAX:.0f} s")
+            seconds_max = stream.progress.overdue(now)
+            if seconds_max is not None:
+                return Check(ok=False, why=f"a piece of work of {stream.stream} takes more than {seconds_max:.0f} s")
         return Check(ok=True)

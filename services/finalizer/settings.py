@@ -167,7 +167,10 @@ class FinalizerSettings(Settings):
     )
     auto_compact: bool = pydantic.Field(default=True, description="whether small files are joined as they become many")
     maintenance_seconds: float = pydantic.Field(
-        default=3600.0, gt=0, le=604_800, description="time between two rounds of compaction, retention and vacuum"
+        default=3600.0,
+        gt=0,
+        le=604_800,
+        description="time between two rounds of compaction, retention and vacuum, over restarts",
     )
     vacuum_hours: int = pydantic.Field(
         default=168, ge=1, le=8760, description="hours for which files that no version needs are kept"

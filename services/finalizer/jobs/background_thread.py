@@ -13,6 +13,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.progress import Progress
 from services.finalizer.streaming.rebuilding import Rebuilding
 
 log = structlog.get_logger(__name__)
@@ -22,7 +23,7 @@ ALSO_SECONDS: Final = 2.0
 
 
 class BackgroundThread:
-    """The thread. `stream`, `busy_since` and `failure` are as those of `Batches`."""
+    """The thread. `stream`, `progress` and `failure` are as those of `Batches`."""
 
     #: Stored in Postgres with what it publishes; also its name in logs and in what health says.
     stream: Final = "upkeep"
@@ -49,8 +50,8 @@ class BackgroundThread:
         self._stop = stop
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._died: Exception | None = None
-        #: Monotonic seconds at which the present piece of work began, and what the last one failed with.
-        self.busy_since: float | None = None
+        self.progress = Progress()
+        #: What the last piece failed with.
         self.failure: str | None = None
 
     def start(self) -> None:
@@ -77,11 +78,11 @@ class BackgroundThread:
                     next_round = time.monotonic() + self._every_seconds
                 for maintenance in self._maintained:
                     if not self._stop.is_set():
-                        self.busy_since = time.monotonic()
-                        maintenance.run_if_due(self._spark)
-                self.busy_since = None
+                        with self.progress.working():
+                            maintenance.run_if_due(self._spark)
                 if time.monotonic() >= next_also and not self._stop.is_set():
-                    self._also()
+                    with self.progress.working():
+                        self._also()
                     next_also = time.monotonic() + ALSO_SECONDS
         except Exception as error:
             # The thread's top: the process ends with it.
@@ -91,6 +92,6 @@ class BackgroundThread:
 
     def _count(self) -> None:
         """Counts slices again, so many at a time, until none is marked or the service stops."""
-        self.busy_since = time.monotonic()
-        while not self._stop.is_set() and self._rebuilding.rebuild_some(self._spark, self.stream):
-            self.busy_since = time.monotonic()
+        with self.progress.working():
+            while not self._stop.is_set() and self._rebuilding.rebuild_some(self._spark, self.stream):
+                pass

@@ -1,11 +1,10 @@
 """Maintenance of the tables between two batches: compaction, retention, vacuum."""
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from py4j.protocol import Py4JJavaError
@@ -14,11 +13,14 @@ from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
 from services.finalizer.jobs.own_retention import Days, OwnRetention, condition
+from services.finalizer.jobs.rounds import Rounds
+from services.finalizer.progress import step
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.recorded_objects import ObjectsFailed
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
 from services.rim.telemetry.metrics import begin, counter, histogram
@@ -75,6 +77,10 @@ class Retention:
         return " OR ".join(conditions) or None
 
 
+#: Among the names of tables: what is too old in Postgres.
+_SERVED: Final = "serving"
+
+
 class Maintenance:
     """One round every so often over the tables of one stream. The next round repeats failed or interrupted work."""
 
@@ -84,17 +90,18 @@ class Maintenance:
         kept: Sequence[Table],
         retention: Retention,
         *,
-        every_seconds: float,
         vacuum_hours: int,
         clock_ms: Callable[[], int],
         stop: threading.Event,
         turn: AbstractContextManager[Any] | None = None,
         serving: Serving | None = None,
         own: OwnRetention | None = None,
+        rounds: Rounds | None = None,
     ) -> None:
         """`turn` is held while these tables' files are rewritten that batches merge into, as they do: neither overtakes the other.
 
         `serving` is for the tables of views: what is too old goes there, too. `own` is what customers have set, for once a day.
+        `rounds` know what is due, and note what is done.
         """
         self._turn = turn or nullcontext()
         self._location = location
@@ -102,14 +109,13 @@ class Maintenance:
         self._serving = serving
         self._own = own
         self._retention = retention
-        self._every_seconds = every_seconds
         self._vacuum_hours = vacuum_hours
         self._clock_ms = clock_ms
         self._stop = stop
-        self._last = time.monotonic()
+        self._rounds = rounds
         #: The day on which each table was last clustered.
         self._clustered: dict[str, int] = {}
-        #: The day on which customers' own retention was last seen to, by table; Postgres's under an empty name.
+        #: The day on which customers' own retention was last seen to, by table; Postgres's under `_SERVED`.
         self._seen_to: dict[str, int] = {}
         begin(FINALIZER_MAINTENANCE_FAILURES, [table.name for table in kept])
 
@@ -122,56 +128,77 @@ class Maintenance:
         *,
         turn: AbstractContextManager[Any] | None = None,
         serving: Serving | None = None,
+        rounds: Rounds | None = None,
     ) -> "Maintenance":
         """As the settings say."""
         return Maintenance(
             settings.warehouse_dir,
             kept,
             Retention.of(settings),
-            every_seconds=settings.maintenance_seconds,
             vacuum_hours=settings.vacuum_hours,
             clock_ms=clock_ms,
             stop=stop,
             turn=turn,
             serving=serving,
             own=OwnRetention(settings),
+            rounds=rounds,
         )
 
-    def run_if_due(self, spark: SparkSession) -> bool:
-        """Does a round when the last one is long enough ago; whether it did. A table that fails waits for the next."""
-        if time.monotonic() - self._last < self._every_seconds:
-            return False
-        self.run(spark)
-        self._last = time.monotonic()
-        return True
+    def run_if_due(self, spark: SparkSession, *, although_stopping: bool = False) -> bool:
+        """Does a round of what is due; whether anything was. A table that fails waits for the next.
+
+        Raises `Fenced`, `ServingAway`.
+        """
+        assert self._rounds is not None, "rounds know what is due"
+        due = self._rounds.due(self._names())
+        if due:
+            self._run(spark, due, although_stopping=although_stopping)
+        return bool(due)
 
     def run(self, spark: SparkSession) -> Sequence[str]:
         """Deletes what is too old, joins small files, and removes files that no version needs any more.
 
         Returns the tables that could not be maintained. Raises `Fenced`, `ServingAway`.
         """
+        return self._run(spark, self._names(), although_stopping=False)
+
+    def _names(self) -> list[str]:
+        return [*(table.name for table in self._tables), *([] if self._serving is None else [_SERVED])]
+
+    def _run(self, spark: SparkSession, names: Sequence[str], *, although_stopping: bool) -> Sequence[str]:
         now_ms = self._clock_ms()
         failed: list[str] = []
         own = self._own.days() if self._own is not None else {}
         for table in self._tables:
-            if self._stop.is_set():
+            if table.name not in names:
+                continue
+            if self._stop.is_set() and not although_stopping:
                 return failed
+            step()
             try:
                 with histogram(FINALIZER_MAINTENANCE_SECONDS).labels(table.name).time():
-                    self._keep(spark, table, own, now_ms)
+                    self._keep(spark, table, own or {}, now_ms)
             except (PySparkException, Py4JJavaError) as error:
                 # A disk that is full, files that a reader has removed, a writer that was quicker: records come first.
                 failed.append(table.name)
                 counter(FINALIZER_MAINTENANCE_FAILURES).labels(table.name).inc()
                 log.error("not_maintained", table=table.name, error=str(error).partition("\n")[0][:500])
-        if self._serving is not None:
+            self._note(table.name)
+        if self._serving is not None and _SERVED in names:
+            step()
             with self._turn:
                 self._expire_served(self._serving, now_ms)
-                if self._own is not None and self._seen_to.get("") != now_ms // DAY_MS:
+                # What is not known now is seen to in the next round.
+                if self._own is not None and own is not None and self._seen_to.get(_SERVED) != now_ms // DAY_MS:
                     self._own.expire_served(self._serving, own, now_ms)
-                    self._seen_to[""] = now_ms // DAY_MS
-        log.info("maintained", tables=[table.name for table in self._tables], failed=failed)
+                    self._seen_to[_SERVED] = now_ms // DAY_MS
+            self._note(_SERVED)
+        log.info("maintained", tables=names, failed=failed)
         return failed
+
+    def _note(self, name: str) -> None:
+        if self._rounds is not None:
+            self._rounds.done(name)
 
     def _expire_served(self, serving: Serving, now_ms: int) -> None:
         days = self._retention.days[tables.ROLLUPS.name]
@@ -201,18 +228,27 @@ class Maintenance:
         if self._own is None or too_old is None or self._seen_to.get(table.name) == now_ms // DAY_MS:
             return
         if not read(spark, self._location, table).where(too_old).isEmpty():
-            if not self._own.may_delete(spark, table, too_old):
+            is_deleted = False
+            try:
+                for part in self._own.deletable(spark, table, too_old):
+                    self._rewrite(spark, f"DELETE FROM {table.sql_name(self._location)} WHERE {part}")  # noqa: S608 - as above
+                    is_deleted = True
+            except ObjectsFailed as error:
+                log.warning("recordings_kept", problem=str(error))
                 return
-            self._rewrite(spark, f"DELETE FROM {table.sql_name(self._location)} WHERE {too_old}")  # noqa: S608 - as above
+            if not is_deleted:
+                return
             self._rewrite(spark, f"REORG TABLE {table.sql_name(self._location)} APPLY (PURGE)")
         self._seen_to[table.name] = now_ms // DAY_MS
 
     def _rewrite(self, spark: SparkSession, statement: str) -> None:
+        step()
         with self._turn:
             spark.sql(statement)
 
 
 def vacuum(spark: SparkSession, location: str, table: Table, *, hours: int) -> None:
     """Removes the files that no version of the last `hours` needs. Readers of an older version fail."""
+    step()
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"VACUUM {table.sql_name(location)} RETAIN {hours} HOURS")

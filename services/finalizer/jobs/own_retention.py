@@ -1,7 +1,7 @@
 """For how many days customers keep data of their own accord: what of a table is too old then, and objects of recordings."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import psycopg
@@ -12,7 +12,7 @@ from services.finalizer.serving.database import Serving
 from services.finalizer.settings import ROLLUP_DAYS_FROM_VIEW, FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
-from services.finalizer.warehouse.recorded_objects import ObjectsFailed, delete_named
+from services.finalizer.warehouse.recorded_objects import delete_named
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
 from shared.schemas.beacon import CUSTOMER_ID
@@ -68,8 +68,8 @@ class OwnRetention:
         self._objects = settings.objects
         self._location = settings.warehouse_dir
 
-    def days(self) -> Days:
-        """What is set now; nothing where the database has no accounts, or is away: the next round asks again."""
+    def days(self) -> Days | None:
+        """What is set now, nothing where the database has no accounts; None if it is away: the next round asks again."""
         try:
             with psycopg.connect(self._dsn, connect_timeout=_CONNECT_SECONDS_MAX) as connection:
                 if connection.execute(_IS_THERE).fetchone() != (True,):
@@ -77,30 +77,35 @@ class OwnRetention:
                 rows = connection.execute(_READ).fetchall()
         except psycopg.Error as error:
             log.warning("own_retention_unknown", kind=type(error).__name__)
-            return {}
+            return None
         days: dict[str, dict[str, int]] = defaultdict(dict)
         for kind, customer_id, kept in rows:
             days[kind][customer_id] = kept
         return days
 
-    def may_delete(self, spark: SparkSession, table: Table, too_old: str) -> bool:
-        """Whether rows may be deleted now: of recordings the objects go first, by their rows they are found."""
-        if table.name != tables.RECORDING_INDEX or not self._objects:
-            # Without a place there are no objects that this service could reach: the index stays, and names them.
-            return table.name != tables.RECORDING_INDEX
-        rows = read(spark, self._location, table).where(f"({too_old}) AND object <> ''").select("object").distinct()
-        names: list[str] = []
-        try:
-            for row in rows.toLocalIterator():
+    def deletable(self, spark: SparkSession, table: Table, too_old: str) -> Iterator[str]:
+        """Which rows may be deleted now, a part after the other: of recordings the objects go first, by their rows they are found.
+
+        A day at a time: what is cut off goes on where it was. Raises `ObjectsFailed`.
+        """
+        if table.name != tables.RECORDING_INDEX:
+            yield too_old
+            return
+        if not self._objects:
+            # There are no objects that this service could reach: the index stays, and names them.
+            return
+        rows = read(spark, self._location, table).where(too_old)
+        for (day,) in sorted(rows.select("day").distinct().collect()):
+            of_day = f"({too_old}) AND day = {day}"
+            objects = rows.where(f"day = {day} AND object <> ''").select("object").distinct()
+            names: list[str] = []
+            for row in objects.toLocalIterator():
                 names.append(row["object"])
                 if len(names) >= _OBJECTS_AT_ONCE:
                     delete_named(self._objects, names)
                     names = []
             delete_named(self._objects, names)
-        except ObjectsFailed as error:
-            log.warning("recordings_kept", problem=str(error))
-            return False
-        return True
+            yield of_day
 
     def expire_served(self, serving: Serving, days: Days, now_ms: int) -> None:
         """The same in Postgres: hot rows and sums."""

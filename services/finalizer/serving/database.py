@@ -256,6 +256,35 @@ class Serving:
 
         self._fenced.run_fenced(write)
 
+    def maintained(self, names: Sequence[str], *, now_ms: int) -> dict[str, int]:
+        """When each of these tables was last maintained, ms since 1970; of one that never was, `now_ms` is noted.
+
+        Raises `Fenced`, `ServingAway`.
+        """
+
+        def write(connection: psycopg.Connection) -> dict[str, int]:
+            connection.execute(
+                "INSERT INTO finalizer.maintained SELECT unnest(%s::text[]), %s ON CONFLICT DO NOTHING",
+                (list(names), now_ms),
+            )
+            found = connection.execute(
+                "SELECT name, at_ms FROM finalizer.maintained WHERE name = ANY(%s)", (list(names),)
+            )
+            return dict(found.fetchall())
+
+        return self._fenced.run_fenced(write)
+
+    def note_maintained(self, name: str, at_ms: int) -> None:
+        """Notes when a table was maintained; durable on return. Raises `Fenced`, `ServingAway`."""
+
+        def write(connection: psycopg.Connection) -> None:
+            connection.execute(
+                "INSERT INTO finalizer.maintained VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET at_ms = excluded.at_ms",
+                (name, at_ms),
+            )
+
+        self._fenced.run_fenced(write)
+
     def close(self) -> None:
         """Gives the connection back. Safe to call twice."""
         self._fenced.close()

@@ -41,7 +41,7 @@ class StatementTooSlow(JobFailed):
 
 
 class FencedConnection:
-    """Transactions of one driver. `take` fences the driver that wrote before."""
+    """Transactions of one driver, one at a time, from any of its threads. `take` fences the driver that wrote before."""
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class FencedConnection:
         self._statement_ms = statement_ms
         self._statement_ms_max = statement_ms_max
         self._connection: psycopg.Connection | None = None
+        #: A transaction within another would be a part of it, and durable only with it.
+        self._one = threading.Lock()
         self._epoch: int | None = None
         self._versions = itertools.count()
 
@@ -75,8 +77,13 @@ class FencedConnection:
     def run(self, work: Callable[[psycopg.Connection], T]) -> T:
         """Does `work` in a transaction, again while the database is away. Raises `ServingAway`.
 
-        A lost connection leaves unknown whether the commit took effect. So `work` may run twice, and is idempotent.
+        A lost connection leaves unknown whether the commit took effect. So `work` may run twice, and is idempotent. It calls no
+        method of this object.
         """
+        with self._one:
+            return self._run(work)
+
+    def _run(self, work: Callable[[psycopg.Connection], T]) -> T:
         deadline = time.monotonic() + self._away_seconds_max
         backoff_seconds = 0.1
         while True:

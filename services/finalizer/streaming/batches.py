@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from pyspark.sql import DataFrame
 
+from services.finalizer.progress import Progress
 from services.rim.telemetry.metrics import counter, gauge, histogram
 from shared.metrics import FINALIZER_BATCH_ROWS, FINALIZER_BATCH_SECONDS, FINALIZER_BATCHES
 
@@ -37,8 +38,8 @@ class Batches:
         self._stop = stop
         #: Set when a batch was refused because the service stops.
         self.refused = threading.Event()
-        #: Monotonic seconds at which the running batch began.
-        self.busy_since: float | None = None
+        #: Of the running batch, while it waits for no turn.
+        self.progress = Progress()
         #: What the last batch failed with, or None.
         self.failure: str | None = None
 
@@ -47,16 +48,15 @@ class Batches:
         if self._stop.is_set():
             self.refused.set()
             raise StopRequested
-        began = self.busy_since = time.monotonic()
+        began = time.monotonic()
         try:
-            rows = self._work(batch, batch_id)
+            with self.progress.working():
+                rows = self._work(batch, batch_id)
             self.failure = None
         except Exception as error:
             self.failure = f"batch {batch_id} of {self.stream}: {type(error).__name__}"
             log.exception("batch_failed", stream=self.stream, batch_id=batch_id)
             raise
-        finally:
-            self.busy_since = None
         counter(FINALIZER_BATCHES).labels(self.stream).inc()
         gauge(FINALIZER_BATCH_ROWS).labels(self.stream).set(rows)
         histogram(FINALIZER_BATCH_SECONDS).labels("whole", self.stream).observe(time.monotonic() - began)

@@ -5,7 +5,6 @@ says what a crash right after it costs.
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import structlog
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
+from services.finalizer.progress import Turn
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Slice
 from services.finalizer.streaming.batches import timed
@@ -88,7 +88,7 @@ class Landing:
         self._clock_ms = clock_ms
         self._crash_points = crash_points
         #: Who holds it writes tables of views, and the serving database: a batch, or what follows from batches (`upkeep`).
-        self.turn = threading.Lock()
+        self.turn = Turn()
         begin(FINALIZER_UNPARSED, REASONS)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:

@@ -1,7 +1,6 @@
 """Lands topics `beacons`, `late` and `rejected` unchanged: append-only tables, each record once, one stream per topic."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType
 
+from services.finalizer.progress import Turn
 from services.finalizer.streaming.batches import checkpoint_id, timed
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
@@ -40,7 +40,7 @@ class RawLanding:
         self._clock_ms = clock_ms
         self._crash_points = crash_points
         #: Held while the table's files are written: a file that no commit names yet looks like one that nobody needs.
-        self.turn = threading.Lock()
+        self.turn = Turn()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Appends the batch; returns how many records it held."""

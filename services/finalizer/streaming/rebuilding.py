@@ -7,6 +7,7 @@ from typing import Any, Final
 import structlog
 from pyspark.sql import SparkSession
 
+from services.finalizer.progress import PIECE_SECONDS_MAX, step
 from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Rebuilt, Slice
@@ -69,6 +70,7 @@ class Rebuilding:
 
     def rebuild_some(self, spark: SparkSession, why: str) -> int:
         """Rebuilds and publishes dirty slices, the newest first, in one transaction; returns how many. `why` is noted with it."""
+        step(PIECE_SECONDS_MAX)
         with self._turn:
             is_crowded = False
             while slices := self._serving.dirty(self._at_once or self._slices_max):

@@ -1,12 +1,12 @@
 """Lands a topic of rows: one merge per batch. The merge may be repeated, so no crash and no new checkpoint doubles a row."""
 
-import threading
 from collections.abc import Callable, Iterable
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from services.finalizer.progress import Turn
 from services.finalizer.row_topics import PLACE, RowTopic
 from services.finalizer.streaming.batches import checkpoint_id, timed
 from services.finalizer.transforms.rows import newest, parse
@@ -30,7 +30,7 @@ class RowLanding:
         self._clock_ms = clock_ms
         self._crash_points = crash_points
         #: Held while the table's files are rewritten: by a merge, or by maintenance.
-        self.turn = threading.Lock()
+        self.turn = Turn()
         begin(FINALIZER_UNPARSED, REASONS)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:

@@ -90,9 +90,10 @@ def run(
     *,
     drain_seconds_max: float,
     watch: Callable[[], None] = lambda: None,
-) -> None:
+) -> bool:
     """Watches streams until all have ended, one has failed or `stop` is set; then ends the others between two batches.
 
+    Returns whether all have ended by themselves.
     `watch` is called between looks. Raises `DataLost`, `StreamingQueryException` when a batch failed, `DrainExceeded` when a
     running one took too long to end.
     """
@@ -103,6 +104,7 @@ def run(
             for stream in left:
                 ages.observe(stream)
             watch()
+        is_stopped = stop.is_set()
     finally:
         # Also when one has failed: the others end their batch, which else would be run again.
         deadline = time.monotonic() + drain_seconds_max
@@ -110,6 +112,7 @@ def run(
         for stream in left:
             _drain(stream, deadline, drain_seconds_max)
     log.info("streams_ended")
+    return not is_stopped
 
 
 def _has_ended(stream: Stream, seconds: float) -> bool:

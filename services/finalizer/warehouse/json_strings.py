@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from services.accounts.core.deletions import TELLING_BYTES
 
-#: A string with its quotes. Possessive, so that one without an end costs no second try.
-_STRING: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+#: A string from its quote to the next, or to where the text ends. Without the latter, each escaped quote in a string without an end
+#: would begin another try up to the end.
+_STRING: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)("|\\?\Z)', re.DOTALL)
 _AFTER_A_NAME: Final = re.compile(rb"\s*:")
 _VALUE: Final = re.compile(rb"\s*")
 _WORD: Final = rb"[A-Za-z0-9]"
@@ -21,7 +22,7 @@ def holds_value(text: bytes, wanted: str) -> bool:
     Strings and escapes as in RFC 8259, section 7.
     """
     plain = wanted.encode("utf-8", "surrogatepass")
-    for found in _STRING.finditer(text):
+    for found in _strings(text):
         content = found[1]
         is_it = _decoded(content) == wanted if b"\\" in content else content == plain
         if is_it and _AFTER_A_NAME.match(text, found.end()) is None:
@@ -47,7 +48,7 @@ def holds_anywhere(text: bytes, wanted: str) -> bool:
 def holds_member(text: bytes, names: Collection[str], wanted: str) -> bool:
     """Whether a member of one of these names has the string value `wanted`, at any depth of the JSON text."""
     value_at = -1
-    for found in _STRING.finditer(text):
+    for found in _strings(text):
         colon = _AFTER_A_NAME.match(text, found.end())
         if colon is not None:
             is_named = _decoded(found[1]) in names
@@ -55,6 +56,11 @@ def holds_member(text: bytes, names: Collection[str], wanted: str) -> bool:
         elif found.start() == value_at and _decoded(found[1]) == wanted:
             return True
     return False
+
+
+def _strings(text: bytes) -> Iterator[re.Match[bytes]]:
+    """Whole ones: what is cut off is no value."""
+    return (found for found in _STRING.finditer(text) if found[2] == b'"')
 
 
 def _decoded(content: bytes) -> str | None:

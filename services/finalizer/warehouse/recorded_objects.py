@@ -1,6 +1,7 @@
 """Deletes objects of recordings. The processor stores them as `<customer>/<session>/<payload>`, in a folder or in S3."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +9,8 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 from obstore.store import ObjectStore as Client
+
+from services.finalizer.progress import step
 
 _DELETED_AT_ONCE: Final = 1_000
 
@@ -22,6 +25,7 @@ def delete_objects(where: str, prefix: str) -> int:
     try:
         client = _client(where)
         for found in obstore.list(client, prefix=prefix, chunk_size=_DELETED_AT_ONCE):
+            step()
             obstore.delete(client, [one["path"] for one in found])
             deleted += len(found)
         if "://" not in where:
@@ -36,13 +40,23 @@ def delete_objects(where: str, prefix: str) -> int:
 def delete_named(where: str, names: Sequence[str]) -> None:
     """Deletes objects by their names; one that is not there is as good as deleted. Raises `ObjectsFailed`."""
     client = _client(where)
-    for name in names:
+    for begin in range(0, len(names), _DELETED_AT_ONCE):
+        some = names[begin : begin + _DELETED_AT_ONCE]
+        step()
         try:
-            obstore.delete(client, name)
-        except FileNotFoundError:
-            continue
+            _delete_some(client, some)
         except (BaseError, ValueError, OSError) as error:
-            raise ObjectsFailed(f"{name} was not deleted: {error}") from error
+            raise ObjectsFailed(f"of {len(some)} objects from {some[0]} on not all were deleted: {error}") from error
+
+
+def _delete_some(client: Client, names: Sequence[str]) -> None:
+    try:
+        obstore.delete(client, names)
+    except FileNotFoundError:
+        # An earlier try was cut off: some are gone, and this one may have left others.
+        for name in names:
+            with suppress(FileNotFoundError):
+                obstore.delete(client, name)
 
 
 def _client(where: str) -> Client:

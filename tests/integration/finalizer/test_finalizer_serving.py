@@ -186,7 +186,7 @@ def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009"]
+    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009", "0010"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 

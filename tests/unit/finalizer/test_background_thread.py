@@ -1,5 +1,6 @@
 """What follows from batches is done on a thread of its own, a piece at a time, and its death is seen."""
 
+import math
 import threading
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_all_pieces_are_counted_in_each_round_and_tables_are_maintained_between_
     stop.set()
     running.join(SECONDS_MAX)
     running.watch()
-    assert running.busy_since is None
+    assert running.progress.overdue(math.inf) is None
 
 
 def test_a_round_waits_for_its_time() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.finalizer.warehouse.json_strings import holds_anywhere, holds_value
+from services.finalizer.warehouse.json_strings import holds_anywhere, holds_member, holds_value
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def test_a_value_is_found(text: bytes, wanted: str) -> None:
         rb'{"title":"she said \"7\""}',
         rb'{"title":"a\",\"7\",\"b"}',
         b'{"viewer":"7',
+        b'{"viewer":"7\\',
         rb'{"viewer":"\u003"}',
         b"viewer=7",
         b"",
@@ -70,6 +71,16 @@ def test_json_without_the_value_and_longer_words_do_not_count(text: bytes) -> No
 
 def test_what_stands_between_two_strings_is_no_value() -> None:
     assert not holds_value(b'["a,","b"]', ",")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("end", [b"", b"\\"])
+def test_a_string_without_an_end_is_read_once_however_many_quotes_it_escapes(end: bytes) -> None:
+    # For each of them once more, that would take an hour.
+    text = b'{"a":"' + rb"a\"" * 330_000 + end
+    assert not holds_value(text, "7")
+    assert not holds_anywhere(text, "7")
+    assert not holds_member(text, ["a"], "7")
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.booleans())

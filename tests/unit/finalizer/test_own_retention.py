@@ -1,6 +1,9 @@
 """What of a table is too old for its customers."""
 
-from services.finalizer.jobs.own_retention import condition
+from types import SimpleNamespace
+from typing import Any
+
+from services.finalizer.jobs.own_retention import OwnRetention, condition
 from services.finalizer.warehouse import tables
 
 DAY_MS = 86_400_000
@@ -16,3 +19,8 @@ def test_rows_are_named_by_day_and_customer_sums_are_kept_a_week_less() -> None:
     assert condition(tables.ROWS["traces"], DAYS, now_ms) is None
     assert condition(tables.UNPARSED, DAYS, now_ms) is None
     assert condition(tables.VIEWS, {}, now_ms) is None
+
+
+def test_what_is_set_is_not_known_while_the_database_is_away() -> None:
+    settings: Any = SimpleNamespace(accounts_database="postgresql://127.0.0.1:1/none", objects="", warehouse_dir="")
+    assert OwnRetention(settings).days() is None

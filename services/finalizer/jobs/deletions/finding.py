@@ -10,6 +10,7 @@ from pyspark.sql import functions as sf
 
 from services.finalizer.driver import Driver
 from services.finalizer.failures import JobFailed
+from services.finalizer.progress import step
 from services.finalizer.serving.database import hash_of
 from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.forgotten import Forgotten
@@ -76,6 +77,7 @@ def find(driver: Driver, subject: Subject) -> Found:
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     found = Found()
     for table in (tables.VIEWS, tables.REPROCESSED, tables.REPLACED):
+        step()
         theirs = read(spark, warehouse, table).where(subject.is_theirs)
         for row in theirs.select(*_OF_VIEW).limit(VIEWS_MAX + 1).collect():
             found.views.add((row["view_id"], row["day"]))
@@ -85,6 +87,7 @@ def find(driver: Driver, subject: Subject) -> Found:
                 found.sessions.add(row["session_id"])
     assert subject.viewer is not None
     for table in (tables.BRONZE, tables.LATE_RECORDS):
+        step()
         records = read(spark, warehouse, table)
         named = _naming(records.where(is_keyed(subject.customer_id)), subject.viewer)
         found.keys |= {bytes(row["key"]) for row in named.select("key").distinct().limit(VIEWS_MAX + 1).collect()}
@@ -105,6 +108,7 @@ def keys_of(driver: Driver, subject: Subject, *, now_ms: int) -> Iterator[bytes]
         (sf.col("day") >= now_ms // DAY_MS - _STATE_DAYS) & is_keyed(subject.customer_id)
     )
     for row in recent.select("key").distinct().toLocalIterator():
+        step()
         yield bytes(row["key"])
 
 
@@ -128,6 +132,7 @@ def apis_of(driver: Driver, subject: Subject) -> Iterator[bytes]:
         table = tables.ROWS[topic.name]
         if {"customer_id", "host"} <= set(table.schema.fieldNames()):
             rows = read(driver.spark, driver.settings.warehouse_dir, table)
+            step()
             own = rows.where(sf.col("customer_id") == subject.customer_id).select("host").distinct()
             for row in own.toLocalIterator():
                 yield api_key(subject.customer_id, row["host"])

@@ -7,8 +7,11 @@ from typing import Any, Final
 import psycopg
 import structlog
 from confluent_kafka import KafkaException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from services.accounts.core.deletions import STEPS, Step
+from services.finalizer import progress
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions.finding import Subject, TooManyViews, apis_of, keys_of, sessions_of
 from services.finalizer.jobs.deletions.learned import Learned
@@ -51,6 +54,11 @@ _HOLDING_CUSTOMERS: Final[Sequence[Topic]] = (
 _LIVE_MS: Final = 2 * BUCKET_MS
 #: What passes by itself: the request waits, and is looked at again.
 _PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, checkpoint_lock.CheckpointInUse)
+#: What Spark fails with. It may pass, as a full disk does, or be met at each try, as a lost file is.
+_OF_SPARK: Final = (PySparkException, Py4JJavaError)
+#: A try may read whole tables: how long the first wait after Spark has failed is, and the longest; each is twice the one before.
+_AGAIN_MS: Final = 10_000
+_AGAIN_MS_MAX: Final = 3_600_000
 
 
 class NoObjects(RuntimeError):
@@ -82,6 +90,8 @@ class Deletions:
         self._clock_ms = clock_ms
         #: By request and step, the ends that were seen when it began to wait for them.
         self._awaited: dict[tuple[str, Step], Ends] = {}
+        #: By request that Spark failed for: the wait before the next try, and when that is, ms.
+        self._failed: dict[str, tuple[int, int]] = {}
         self._steps: Final[Mapping[Step, Callable[[Work], Outcome]]] = {
             Step.RULES: learned.withdraw_rules,
             Step.FOUND: self._find,
@@ -104,6 +114,9 @@ class Deletions:
         for work in works:
             if self._driver.stop.is_set() and not although_stopping:
                 return left
+            if not although_stopping and self._clock_ms() < self._failed.get(work.id, (0, 0))[1]:
+                left += 1
+                continue
             try:
                 left += not self._advance(work)
             except TooManyViews as error:
@@ -113,6 +126,13 @@ class Deletions:
                 left += 1
                 log.warning("deletion_waits", deletion=work.id, kind=type(error).__name__)
                 self._note(work, str(error) if isinstance(error, NoObjects) else type(error).__name__)
+            except _OF_SPARK as error:
+                left += 1
+                wait_ms = min(2 * self._failed.get(work.id, (_AGAIN_MS // 2, 0))[0], _AGAIN_MS_MAX)
+                self._failed[work.id] = wait_ms, self._clock_ms() + wait_ms
+                # Its text may have what was searched for.
+                log.error("deletion_failed_for_now", deletion=work.id, kind=type(error).__name__, again_in_ms=wait_ms)
+                self._note(work, type(error).__name__)
         return left
 
     def _advance(self, work: Work) -> bool:
@@ -120,6 +140,7 @@ class Deletions:
         for step in STEPS:
             if step in work.done or step not in self._steps:
                 continue
+            progress.step()
             self._requests.begin(work, step)
             found = self._steps[step](work)
             if found is None:
@@ -128,6 +149,7 @@ class Deletions:
             self._requests.end_step(work, step, found)
             self._requests.waits(work, "")
             self._awaited.pop((work.id, step), None)
+            self._failed.pop(work.id, None)
             log.info("deletion_step", deletion=work.id, step=step, found=dict(found))
         return True
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions.finding import PLACE, Subject, find, holding, holding_anywhere, is_keyed
 from services.finalizer.jobs.maintenance import vacuum
+from services.finalizer.progress import step
 from services.finalizer.row_topics import RowTopic
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
@@ -52,8 +53,8 @@ def forget(
     # Before anything is deleted: the list of who is refused, which a serving database that is lost gets from here.
     refused = frame_of(spark, [subject.forgotten(at_ms)]).coalesce(1)
     refused.write.format("delta").mode("append").save(tables.FORGOTTEN.path(warehouse))
-    driver.serving.refuse([subject.forgotten(at_ms)])
     with _all(turns):
+        driver.serving.refuse([subject.forgotten(at_ms)])
         report = (
             _forget_customer(driver, customer_id)
             if viewer_id is None
@@ -62,6 +63,7 @@ def forget(
     driver.rebuilding.rebuild_dirty(spark, "forget")
     with _all(turns):
         for table in tables.those_of(driver.settings.row_topics):
+            step()
             spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
             vacuum(spark, warehouse, table, hours=0)
     log.info("forgotten", rows=report.rows, slices=report.slices)
@@ -161,6 +163,7 @@ def _delete_rows(driver: Driver, topic: RowTopic, subject: Subject, viewer_id: s
 
 def _delete_records(driver: Driver, table: Table, theirs: DataFrame, partition: Sequence[str]) -> int:
     """Deletes records by their place in their topic; the append time separates one of a recreated topic from a former one."""
+    step()
     places = theirs.select(*PLACE, *partition).distinct().persist()
     try:
         count = places.count()
@@ -176,6 +179,7 @@ def _delete_records(driver: Driver, table: Table, theirs: DataFrame, partition: 
 
 def _delete(driver: Driver, table: Table, condition: Column, key: Sequence[str]) -> int:
     """Deletes rows by their keys: the condition itself would be in the table's log, and the viewer's id with it."""
+    step()
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     theirs = read(spark, warehouse, table).where(condition).select(*key).persist()
     try:
