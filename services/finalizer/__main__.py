@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from services.finalizer import commands, folding
-from services.finalizer.driver import Driver, StoppedEarly, clock_ms, writing
+from services.finalizer.driver import Driver, StoppedEarly, clock_ms, driving
 from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
 from services.finalizer.jobs.background_thread import BackgroundThread
@@ -29,7 +29,7 @@ from services.finalizer.streaming.batches import Batches
 from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.streaming.stalls import Stalls
-from services.finalizer.warehouse import identity
+from services.finalizer.warehouse import checkpoint_lock, identity
 from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
 from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, layout_of
 from services.rim.admin.admin import AdminServer
@@ -122,7 +122,13 @@ def forget(settings: FinalizerSettings, stop: threading.Event, given: argparse.N
 def land(
     settings: FinalizerSettings, stop: threading.Event, *, once: bool, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Lands until `stop` is set, or until what is given; `once`: until all that there is has landed."""
+    """Lands until `stop` is set, or until what is given; `once`: until all that there is has landed. Raises `CheckpointInUse`."""
+    # Before the port: a stream that runs has both, and `forget` waits for the one that has the checkpoint.
+    with checkpoint_lock.hold(settings.checkpoint_dir):
+        _land(settings, stop, once=once, until=until)
+
+
+def _land(settings: FinalizerSettings, stop: threading.Event, *, once: bool, until: Callable[[], bool]) -> None:
     health = Health()
     for name, location in (("warehouse", settings.warehouse_dir), ("checkpoint", settings.checkpoint_dir)):
         if is_local(location):
@@ -135,7 +141,7 @@ def land(
         verify_topics(settings.views_kafka, [VIEWS])
         of_rows = [row_topic.topic for row_topic in settings.row_topics]
         verify_topics(settings, [BEACONS, LATE, REJECTED, *of_rows])
-        with writing(settings, stop) as driver:
+        with driving(settings, stop) as driver:
             streams, maintained = _start(driver, once=once)
             deletions = _deletions(driver, streams)
             background = BackgroundThread(

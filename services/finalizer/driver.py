@@ -47,42 +47,48 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
 
     Raises `CheckpointInUse`, `StoppedEarly`, and what a start may fail with.
     """
+    with checkpoint_lock.hold(settings.checkpoint_dir), driving(settings, stop) as driver:
+        yield driver
+
+
+@contextmanager
+def driving(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driver]:
+    """As `writing`, for who holds the checkpoint."""
 
     def go_on() -> None:
         # Spark and dozens of statements take a minute on a busy machine, and a stop has its deadline.
         if stop.is_set():
             raise StoppedEarly
 
-    with checkpoint_lock.hold(settings.checkpoint_dir):
-        serving = Serving(
-            settings.postgres_dsn.get_secret_value(), away_seconds_max=settings.postgres_away_seconds_max, stop=stop
-        )
-        try:
-            serving.open()
-            go_on()
-            with spark_session(settings) as spark:
-                tables.ensure(
-                    spark,
-                    settings.warehouse_dir,
-                    auto_compact=settings.auto_compact,
-                    rows_of=settings.row_topics,
-                    before_each=go_on,
-                )
-                # Before views are kept: from then on others bring them, too.
-                refuse_forgotten(spark, settings.warehouse_dir, serving)
-                serving.keep_views(first_kept_hour(clock_ms(), settings.recent_days))
-                crash_points = CrashPoints(settings.crash_at)
-                landing = Landing(
-                    settings.warehouse_dir,
-                    serving,
-                    bytes_max=settings.batch_bytes_max,
-                    clock_ms=clock_ms,
-                    crash_points=crash_points,
-                )
-                rebuilding = rebuilding_of(settings, serving, landing, clock_ms=clock_ms, crash_points=crash_points)
-                yield Driver(settings, spark, serving, landing, rebuilding, crash_points, stop)
-        finally:
-            serving.close()
+    serving = Serving(
+        settings.postgres_dsn.get_secret_value(), away_seconds_max=settings.postgres_away_seconds_max, stop=stop
+    )
+    try:
+        serving.open()
+        go_on()
+        with spark_session(settings) as spark:
+            tables.ensure(
+                spark,
+                settings.warehouse_dir,
+                auto_compact=settings.auto_compact,
+                rows_of=settings.row_topics,
+                before_each=go_on,
+            )
+            # Before views are kept: from then on others bring them, too.
+            refuse_forgotten(spark, settings.warehouse_dir, serving)
+            serving.keep_views(first_kept_hour(clock_ms(), settings.recent_days))
+            crash_points = CrashPoints(settings.crash_at)
+            landing = Landing(
+                settings.warehouse_dir,
+                serving,
+                bytes_max=settings.batch_bytes_max,
+                clock_ms=clock_ms,
+                crash_points=crash_points,
+            )
+            rebuilding = rebuilding_of(settings, serving, landing, clock_ms=clock_ms, crash_points=crash_points)
+            yield Driver(settings, spark, serving, landing, rebuilding, crash_points, stop)
+    finally:
+        serving.close()
 
 
 def rebuilding_of(

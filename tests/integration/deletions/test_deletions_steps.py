@@ -6,14 +6,18 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 import msgspec
 import psycopg
+import pydantic
 import pytest
 
+from deploy.local.postgres import Postgres
 from services.accounts.core.deletions import STEPS, Step
 from services.accounts.store import schema
+from services.collector.customers.table import MIGRATIONS_DIR
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions import asking, forgetting_records, steps
 from services.finalizer.jobs.deletions.learned import Learned
@@ -21,6 +25,7 @@ from services.finalizer.jobs.deletions.steps import Deletions
 from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.warehouse import checkpoint_lock, landed
 from services.finalizer.warehouse.landed import Ends
+from services.rim.database.migrations import migrate
 from shared import codec
 from shared.schemas.apis.change import ApiChange
 from shared.topics import ALERT_RULES, API_CALLS, API_CHANGES, BEACONS, LATE, RECORDING_INDEX, Topic
@@ -201,6 +206,7 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     told: list[tuple[str, bytes]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    postgres: Postgres,
 ) -> None:
     beacons = beacons_of("ab")
     others = [msgspec.structs.replace(one, customer_id="acme_2") for one in beacons]
@@ -211,8 +217,15 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     for customer in ("acme", "acme_2"):
         (objects / customer / "s").mkdir(parents=True)
         (objects / customer / "s" / "000000-aa").write_bytes(b"x")
+    customers = postgres.create_database(f"customers_{uuid4().hex}")
+    migrate(customers, "collector", MIGRATIONS_DIR)
+    with psycopg.connect(customers) as connection:
+        connection.execute("INSERT INTO limits.stored VALUES ('acme', 1, 1, now()), ('acme_2', 1, 1, now())")
     driver = warehouse.with_settings(
-        applications="recordings,api_schemas", objects=str(objects), deletion_settle_seconds=0.0
+        applications="recordings,api_schemas",
+        objects=str(objects),
+        deletion_settle_seconds=0.0,
+        customers_dsn=pydantic.SecretStr(customers),
     )
     by_topic = {topic.name: topic for topic in driver.settings.row_topics}
     warehouse.land_rows(by_topic[RECORDING_INDEX.name], [recorded("s"), recorded("s", "acme_2")])
@@ -270,6 +283,8 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
         for table in ("views", "rollups", "blocks", "sums", "histograms", "hot_slices"):
             found = connection.execute(f"SELECT DISTINCT customer_id FROM serving.{table}").fetchall()
             assert ("acme",) not in found, table
+    with psycopg.connect(customers) as connection:
+        assert connection.execute("SELECT customer_id FROM limits.stored").fetchall() == [("acme_2",)]
     # What topic views still has does not come back.
     warehouse.land(live)
     expect_truth(warehouse.installation, newest(one for one in live if one.customer_id == "acme_2"))

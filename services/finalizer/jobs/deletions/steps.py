@@ -112,7 +112,7 @@ class Deletions:
             except (NoObjects, *_PASSING) as error:
                 left += 1
                 log.warning("deletion_waits", deletion=work.id, kind=type(error).__name__)
-                self._note(work, str(error) if isinstance(error, NoObjects) else type(error).__name__)
+                self._note(work, _problem_of(error))
         return left
 
     def _advance(self, work: Work) -> bool:
@@ -218,6 +218,15 @@ class Deletions:
             folder = tables.RAW[name].name if name in tables.RAW else name
             have |= landed.landed_to(spark, checkpoint(settings, folder))
         return landed.has(have, wanted)
+
+
+def _problem_of(error: Exception) -> str:
+    if isinstance(error, NoObjects):
+        return str(error)
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        # Names the table, and nothing of whom is deleted.
+        return f"{type(error).__name__}: {error.diag.message_primary}"
+    return type(error).__name__
 
 
 def reprocessing(settings: FinalizerSettings) -> str:

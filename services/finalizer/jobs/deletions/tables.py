@@ -14,6 +14,7 @@ from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.deletions.finding import PLACE, Subject, find, holding, holding_anywhere, is_keyed
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.row_topics import RowTopic
+from services.finalizer.serving import customer_limits
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import tables
@@ -104,7 +105,8 @@ def _forget_viewer(driver: Driver, subject: Subject, viewer_id: str, at_ms: int)
 def _forget_customer(driver: Driver, customer_id: str) -> Report:
     """All rows of a customer, rollups included: no slice is left to be counted again."""
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
-    rows = {}
+    # First: a right that is missing is known before tables are read.
+    rows = customer_limits.delete_counts(driver.settings.customers_database, customer_id)
     for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
         records = read(spark, warehouse, table)
         nameless = holding(records.where(sf.col("key").isNull()), customer_id)
