@@ -115,10 +115,9 @@ def rebuilding_of(
 
 
 def refuse_forgotten(spark: SparkSession, warehouse: str, serving: Serving) -> None:
-    """Gives a serving database without any the list of forgotten viewers: it may have been lost and made again."""
-    if not serving.forgotten():
-        known = read(spark, warehouse, tables.FORGOTTEN).collect()
-        serving.refuse([Forgotten(one["customer_id"], bytes(one["viewer"]), one["forgotten_ms"]) for one in known])
+    """Gives the serving database the list of forgotten viewers: it may have been lost, or be that of an earlier day."""
+    known = read(spark, warehouse, tables.FORGOTTEN).collect()
+    serving.forget_again([Forgotten(one["customer_id"], bytes(one["viewer"]), one["forgotten_ms"]) for one in known])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import structlog
 
-from services.finalizer.serving import marks
+from services.finalizer.serving import marks, refused
 from services.finalizer.serving.fenced import STATEMENT_MS, STATEMENT_MS_MAX, FencedConnection
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import (
@@ -157,10 +157,22 @@ class Serving:
         """Refuses views of these viewers from now on. Raises `Fenced`, `ServingAway`."""
 
         def write(connection: psycopg.Connection) -> None:
-            _refuse(connection, forgotten)
+            refused.refuse(connection, forgotten)
 
         if forgotten:
             self._fenced.run_fenced(write)
+
+    def forget_again(self, known: Sequence[Forgotten]) -> None:
+        """Refuses views of these viewers, and of those that were not refused yet deletes what is here.
+
+        Raises `Fenced`, `ServingAway`.
+        """
+
+        def write(connection: psycopg.Connection) -> int:
+            return refused.forget_again(connection, known)
+
+        if known and (added := self._fenced.run_fenced(write)):
+            log.warning("forgotten_again", viewers=added)
 
     def forget_views(
         self, customer_id: str, viewers: Sequence[str], views: Sequence[tuple[str, int]], *, at_ms: int
@@ -173,7 +185,7 @@ class Serving:
         def write(connection: psycopg.Connection) -> int:
             lock_views(connection)
             texts = [as_text("viewer_id", viewer) for viewer in viewers]
-            _refuse(connection, [Forgotten(customer_id, hash_of(viewer), at_ms) for viewer in viewers])
+            refused.refuse(connection, [Forgotten(customer_id, hash_of(viewer), at_ms) for viewer in viewers])
             return connection.execute(
                 "DELETE FROM serving.views WHERE customer_id = %s AND (viewer_id = ANY(%s) OR viewer_user_id = ANY(%s)"
                 " OR (view_id, day) IN (SELECT * FROM unnest(%s::text[], %s::bigint[])))",
@@ -264,11 +276,3 @@ class Serving:
 def hash_of(viewer: str) -> bytes:
     """How a forgotten viewer's id is kept."""
     return hashlib.sha256(as_text("viewer_id", viewer).encode()).digest()
-
-
-def _refuse(connection: psycopg.Connection, forgotten: Sequence[Forgotten]) -> None:
-    connection.cursor().executemany(
-        "INSERT INTO serving.forgotten AS t VALUES (%s, %s, %s) ON CONFLICT (customer_id, viewer)"
-        " DO UPDATE SET forgotten_ms = greatest(t.forgotten_ms, excluded.forgotten_ms)",
-        forgotten,
-    )

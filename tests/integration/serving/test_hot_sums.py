@@ -14,7 +14,9 @@ from pyspark.sql import functions as sf
 
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
-from services.finalizer.serving.database import Serving
+from services.finalizer.serving.database import Serving, hash_of
+from services.finalizer.serving.published import Rebuilt, Slice
+from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.rollups import coarser, counted, minutes, wide
 from services.finalizer.transforms.views import parse
 from shared.codec import VIEW
@@ -23,6 +25,7 @@ from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
 from tests.integration.finalizer.expecting import hour_of
 from tests.integration.finalizer.finalizing import MORNING_MS, newest
+from tests.integration.finalizer.served import MEASURES, total
 from tests.integration.serving.hot import generated, kept, recounted, write
 
 pytestmark = pytest.mark.integration
@@ -93,6 +96,45 @@ def test_sums_follow_whoever_deletes_or_changes_rows_and_can_be_counted_again(
     connection.execute("UPDATE serving.sums SET views = views + 1; DELETE FROM serving.histograms WHERE bucket > 0")
     connection.execute("SELECT serving.recount(0, 1000000)")
     assert kept(connection) == recounted(changed)
+
+
+def test_a_database_of_an_earlier_day_loses_what_was_forgotten_since(
+    serving: Serving, connection: psycopg.Connection
+) -> None:
+    chance, at_ms = random.Random(10), MORNING_MS + 10**9
+    views = [
+        *(generated(chance, f"view-{n}", customer="acme", viewer_id=f"viewer {n % 5}") for n in range(60)),
+        *(generated(chance, f"user-{n}", customer="acme", viewer_user_id="viewer 3") for n in range(10)),
+        *(generated(chance, f"gone-{n}", customer="gone") for n in range(10)),
+        # The customer came back.
+        *(generated(chance, f"back-{n}", customer="gone", first_append_ms=at_ms + 1) for n in range(3)),
+    ]
+    before = Forgotten("acme", hash_of("viewer 1"), at_ms)
+    serving.refuse([before])
+    write(connection, views)
+    hour = at_ms // 3_600_000
+    slices = [Slice(hour, customer) for customer in ("acme", "gone")]
+    groups = [total(one, [1] * len(MEASURES)) for one in slices]
+    serving.publish(Rebuilt(slices, MEASURES, groups), checkpoint_id="test", batch_id=0)
+    minutes = "INSERT INTO serving.live_minutes VALUES ('gone', '', %s, '{}'), ('gone', '', %s, '{}'), ('acme', '', 1, '{}')"
+    connection.execute(minutes, (at_ms // 60_000, at_ms // 60_000 + 1))
+    missing = [Forgotten("acme", hash_of("viewer 3"), at_ms), Forgotten("gone", b"", at_ms)]
+
+    serving.forget_again([before, *missing, *missing])
+
+    left = [
+        one
+        for one in views
+        if "viewer 1" not in (one.viewer_id, one.viewer_user_id)
+        and "viewer 3" not in (one.viewer_id, one.viewer_user_id)
+        and not one.view_id.startswith("gone")
+    ]
+    assert kept(connection) == recounted(left)
+    assert sorted(serving.forgotten()) == sorted([before, *missing])
+    live = connection.execute("SELECT customer_id, minute FROM serving.live_minutes ORDER BY 1").fetchall()
+    assert live == [("acme", 1), ("gone", at_ms // 60_000 + 1)]
+    # Its hours are counted again from the warehouse.
+    assert serving.dirty(10) == [Slice(hour, "gone")]
 
 
 def test_what_is_older_than_kept_leaves_and_does_not_come_back_and_a_view_that_moves_there_leaves_too(
