@@ -240,7 +240,9 @@ def _start_views(driver: Driver, *, once: bool) -> tuple[stream.Stream, Maintena
     if settings.row_topics:
         # Streams only append to it, which conflicts with no other writer.
         kept.append(UNPARSED_ROWS)
-    maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, turn=landing.turn, serving=driver.serving)
+    maintenance = Maintenance.of(
+        settings, kept, driver.earlier_ms, driver.stop, turn=landing.turn, serving=driver.serving
+    )
     batches = Batches("views", landing, driver.stop, turns=[landing.turn])
     return stream.start(records, batches, settings, trigger_seconds=settings.trigger_seconds, once=once), maintenance
 
@@ -254,7 +256,7 @@ def _start_raw(
     landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
     batches = Batches(RAW[topic].name, landing, driver.stop, turns=[landing.turn])
     # Appends conflict with no maintenance: that waits for no turn.
-    maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop)
+    maintenance = Maintenance.of(settings, [RAW[topic]], driver.earlier_ms, driver.stop)
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
     ), maintenance
@@ -266,7 +268,7 @@ def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> tuple[stream.
     # Rows that are read again are merged by its key.
     records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting="earliest")
     landing = RowLanding(settings.warehouse_dir, topic, clock_ms=clock_ms, crash_points=driver.crash_points)
-    maintenance = Maintenance.of(settings, [ROWS[topic.name]], clock_ms, driver.stop, turn=landing.turn)
+    maintenance = Maintenance.of(settings, [ROWS[topic.name]], driver.earlier_ms, driver.stop, turn=landing.turn)
     batches = Batches(topic.name, landing, driver.stop, turns=[landing.turn])
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once

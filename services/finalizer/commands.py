@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from services.finalizer.driver import clock_ms, spark_session, writing
+from services.finalizer.driver import spark_session, writing
 from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.deletions.steps import reprocessing
@@ -134,7 +134,7 @@ def _export(job: Job) -> None:
 def _maintain(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
         failed = Maintenance.of(
-            job.settings, tables.those_of(job.settings.row_topics), clock_ms, job.stop, serving=driver.serving
+            job.settings, tables.those_of(job.settings.row_topics), driver.earlier_ms, job.stop, serving=driver.serving
         ).run(driver.spark)
         if failed:
             raise MaintenanceFailed(f"not maintained: {', '.join(failed)}; the log says why")

@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
+import structlog
 from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
@@ -20,6 +22,8 @@ from services.finalizer.warehouse import checkpoint_lock, session, tables
 from services.finalizer.warehouse.views_table import read
 from services.rim.process.crash_points import CrashPoints
 
+log = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True)
 class Driver:
@@ -32,6 +36,10 @@ class Driver:
     rebuilding: Rebuilding
     crash_points: CrashPoints
     stop: threading.Event
+
+    def earlier_ms(self) -> int:
+        """See `earlier_ms`."""
+        return earlier_ms(self.serving)
 
 
 class StoppedEarly(JobFailed):
@@ -76,7 +84,7 @@ def driving(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
             )
             # Before views are kept: from then on others bring them, too.
             refuse_forgotten(spark, settings.warehouse_dir, serving)
-            serving.keep_views(first_kept_hour(clock_ms(), settings.recent_days))
+            serving.keep_views(first_kept_hour(earlier_ms(serving), settings.recent_days))
             crash_points = CrashPoints(settings.crash_at)
             landing = Landing(
                 settings.warehouse_dir,
@@ -133,3 +141,18 @@ def spark_session(settings: FinalizerSettings) -> Iterator[SparkSession]:
 def clock_ms() -> int:
     """The wall clock, ms since 1970."""
     return time.time_ns() // 1_000_000
+
+
+#: Further apart, one of two clocks is wrong.
+_APART_MS_MAX: Final = 600_000
+
+
+def earlier_ms(serving: Serving) -> int:
+    """The time by which data is too old, ms since 1970: what one wrong clock deletes would not come back.
+
+    That is the earlier of two clocks, of this machine and of the serving database. Raises `ServingAway`.
+    """
+    own_ms, other_ms = clock_ms(), serving.clock_ms()
+    if abs(own_ms - other_ms) > _APART_MS_MAX:
+        log.error("clocks_differ", own_ms=own_ms, postgres_ms=other_ms)
+    return min(own_ms, other_ms)

@@ -164,8 +164,8 @@ class Maintenance:
                 counter(FINALIZER_MAINTENANCE_FAILURES).labels(table.name).inc()
                 log.error("not_maintained", table=table.name, error=str(error).partition("\n")[0][:500])
         if self._serving is not None:
+            self._expire_served(self._serving, now_ms)
             with self._turn:
-                self._expire_served(self._serving, now_ms)
                 if self._own is not None and self._seen_to.get("") != now_ms // DAY_MS:
                     self._own.expire_served(self._serving, own, now_ms)
                     self._seen_to[""] = now_ms // DAY_MS
@@ -177,6 +177,7 @@ class Maintenance:
         serving.expire(
             rollups_before_ms=(now_ms // DAY_MS - days) * DAY_MS if days else None,
             views_since_hour=first_kept_hour(now_ms, self._retention.recent_days),
+            turn=self._turn,
         )
 
     def _keep(self, spark: SparkSession, table: Table, own: Days, now_ms: int) -> None:

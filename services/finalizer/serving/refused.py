@@ -1,5 +1,6 @@
 """Whose views are refused. Each function is part of a transaction of `database`."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -8,7 +9,7 @@ import psycopg
 from services.finalizer.serving import marks
 from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.forgotten import Forgotten
-from services.rim.database.view_rows import lock_views
+from services.rim.database.view_rows import as_text, lock_views
 
 _GIVEN: Final = "unnest(%s::text[], %s::bytea[], %s::bigint[]) AS f (customer_id, viewer, forgotten_ms)"
 _REFUSE: Final = f"""
@@ -57,6 +58,30 @@ def forget_again(connection: psycopg.Connection, known: Sequence[Forgotten]) -> 
             connection.execute(statement, given)
         marks.mark(connection, {Slice(*row): None for row in connection.execute(_SUMMED, given)})
     return len(added)
+
+
+def forget_views(
+    connection: psycopg.Connection,
+    customer_id: str,
+    viewers: Sequence[str],
+    views: Sequence[tuple[str, int]],
+    *,
+    at_ms: int,
+) -> int:
+    """See `Serving.forget_views`."""
+    lock_views(connection)
+    texts = [as_text("viewer_id", viewer) for viewer in viewers]
+    refuse(connection, [Forgotten(customer_id, hash_of(viewer), at_ms) for viewer in viewers])
+    return connection.execute(
+        "DELETE FROM serving.views WHERE customer_id = %s AND (viewer_id = ANY(%s) OR viewer_user_id = ANY(%s)"
+        " OR (view_id, day) IN (SELECT * FROM unnest(%s::text[], %s::bigint[])))",
+        (customer_id, texts, texts, [view_id for view_id, _ in views], [day for _, day in views]),
+    ).rowcount
+
+
+def hash_of(viewer: str) -> bytes:
+    """How a forgotten viewer's id is kept."""
+    return hashlib.sha256(as_text("viewer_id", viewer).encode()).digest()
 
 
 def _as_columns(forgotten: Sequence[Forgotten]) -> tuple[list[str], list[bytes], list[int]]:

@@ -204,7 +204,6 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     warehouse: Warehouse,
     wanted: dict[tuple[str, int], int],
     told: list[tuple[str, bytes]],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     postgres: Postgres,
 ) -> None:
@@ -213,7 +212,7 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     warehouse.land_raw([*beacons, *others])
     live = [*finished(beacons), *finished(others)]
     warehouse.land(live)
-    objects = tmp_path / "objects"
+    objects = Path(warehouse.settings.warehouse_dir).with_name("objects")
     for customer in ("acme", "acme_2"):
         (objects / customer / "s").mkdir(parents=True)
         (objects / customer / "s" / "000000-aa").write_bytes(b"x")

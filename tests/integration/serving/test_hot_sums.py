@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from uuid import uuid4
 
 import msgspec
@@ -14,8 +14,10 @@ from pyspark.sql import functions as sf
 
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
-from services.finalizer.serving.database import Serving, hash_of
+from services.finalizer.serving import published
+from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Rebuilt, Slice
+from services.finalizer.serving.refused import hash_of
 from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.rollups import coarser, counted, minutes, wide
 from services.finalizer.transforms.views import parse
@@ -116,7 +118,9 @@ def test_a_database_of_an_earlier_day_loses_what_was_forgotten_since(
     slices = [Slice(hour, customer) for customer in ("acme", "gone")]
     groups = [total(one, [1] * len(MEASURES)) for one in slices]
     serving.publish(Rebuilt(slices, MEASURES, groups), checkpoint_id="test", batch_id=0)
-    minutes = "INSERT INTO serving.live_minutes VALUES ('gone', '', %s, '{}'), ('gone', '', %s, '{}'), ('acme', '', 1, '{}')"
+    minutes = (
+        "INSERT INTO serving.live_minutes VALUES ('gone', '', %s, '{}'), ('gone', '', %s, '{}'), ('acme', '', 1, '{}')"
+    )
     connection.execute(minutes, (at_ms // 60_000, at_ms // 60_000 + 1))
     missing = [Forgotten("acme", hash_of("viewer 3"), at_ms), Forgotten("gone", b"", at_ms)]
 
@@ -157,6 +161,52 @@ def test_what_is_older_than_kept_leaves_and_does_not_come_back_and_a_view_that_m
     if hour_of(moved) < middle:
         write(connection, [moved])
         assert kept(connection) == recounted(young[1:])
+
+
+def test_old_rows_are_found_by_their_index_and_all_go_where_none_are_kept(
+    serving: Serving, connection: psycopg.Connection
+) -> None:
+    chance = random.Random(11)
+    write(connection, [generated(chance, f"view-{number}", deleted=False) for number in range(400)])
+    connection.execute("ANALYZE serving.views")
+    plan = connection.execute(f"EXPLAIN {published.EXPIRE_BEFORE}", (1, 10_000)).fetchall()
+    assert [line for (line,) in plan if "views_by_hour" in line]
+    held: list[int] = []
+
+    class Turn(nullcontext[None]):
+        def __enter__(self) -> None:
+            held.append(1)
+
+    serving.expire(rollups_before_ms=None, views_since_hour=None, turn=Turn())
+    assert connection.execute("SELECT count(*) FROM serving.views").fetchone() == (0,)
+    # Rollups, the hour, and the rows: a batch may come between any two.
+    assert len(held) == 3
+
+
+def test_rows_come_back_after_a_clock_that_was_ahead(serving: Serving, connection: psycopg.Connection) -> None:
+    chance = random.Random(12)
+    views = [generated(chance, f"view-{number}") for number in range(60)]
+    write(connection, views)
+    connection.execute("INSERT INTO serving.positions VALUES ('topic', 0, 60, 0, 60, 0)")
+    connection.execute("UPDATE serving.coverage SET is_whole = true")
+    coverage = "SELECT since_hour, is_whole FROM serving.coverage"
+    serving.keep_views(MORNING_MS // 3_600_000 + 9_600)
+    assert kept(connection) == recounted([])
+
+    serving.keep_views(1)
+
+    # All of them count that are here; the rest comes with the topic, and until then nobody reads them.
+    assert kept(connection) == recounted(views)
+    assert connection.execute("SELECT count(*) FROM serving.positions").fetchone() == (0,)
+    assert connection.execute(coverage).fetchone() == (1, False)
+    write(connection, views)
+    assert kept(connection) == recounted(views)
+    # A clock that is a little behind changes nothing.
+    connection.execute("INSERT INTO serving.positions VALUES ('topic', 0, 60, 0, 60, 0)")
+    serving.keep_views(100)
+    serving.keep_views(99)
+    assert connection.execute(coverage).fetchone() == (100, False)
+    assert connection.execute("SELECT count(*) FROM serving.positions").fetchone() == (1,)
 
 
 def test_a_view_that_is_written_while_its_viewer_is_forgotten_does_not_stay(

@@ -22,9 +22,9 @@ from services.finalizer.jobs import reprocess
 from services.finalizer.jobs.deletions.tables import forget
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.serving.database import hash_of
 from services.finalizer.serving.fenced import Fenced
 from services.finalizer.serving.published import Slice
+from services.finalizer.serving.refused import hash_of
 from services.finalizer.streaming import raw, rollups
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
