@@ -12,8 +12,12 @@ from services.accounts.core.deletions import Step
 
 T = TypeVar("T")
 
-_CONNECT_SECONDS_MAX: Final = 5
-_STATEMENT_MS: Final = 60_000
+#: How a connection to the database of requests is made.
+OPTIONS: Final[dict[str, Any]] = {
+    "connect_timeout": 5,
+    "application_name": "playhead-finalizer-deletions",
+    "options": "-c statement_timeout=60000",
+}
 _IS_THERE: Final = "SELECT to_regclass('accounts.deletion_steps') IS NOT NULL"
 _OPEN: Final = """
     SELECT d.id::text AS id, d.customer_id, d.viewer, d.sessions, (extract(epoch FROM d.asked_at) * 1000)::bigint AS asked_ms,
@@ -110,10 +114,5 @@ class DeletionRequests:
         self._do(lambda connection: connection.execute(_FAIL, (problem, work.id)))
 
     def _do(self, work: Callable[[psycopg.Connection], T]) -> T:
-        options: dict[str, Any] = {
-            "connect_timeout": _CONNECT_SECONDS_MAX,
-            "application_name": "playhead-finalizer-deletions",
-            "options": f"-c statement_timeout={_STATEMENT_MS}",
-        }
-        with psycopg.connect(self._dsn, **options) as connection:
+        with psycopg.connect(self._dsn, **OPTIONS) as connection:
             return work(connection)

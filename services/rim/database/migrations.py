@@ -19,10 +19,10 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from services.rim.database import locks
+
 log = structlog.get_logger(__name__)
 
-#: Any number that nothing else in this database locks.
-_LOCK: Final = 7_316_201_944
 _ENVIRONMENT_DIR: Final = Path(__file__).parent / "alembic"
 _CONNECT_SECONDS_MAX: Final = 5
 #: Another process that migrates holds the lock for as long as its statements take.
@@ -95,7 +95,7 @@ def _upgrade(connection: Connection, service: str, revisions_dir: Path) -> list[
     config.set_main_option("path_separator", "newline")
     config.attributes |= {"connection": connection, "version_table": version_table, "applied": applied}
     # Held to the end of the transaction: a second process finds everything done.
-    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": locks.MIGRATIONS})
     if not _is_there(connection, version_table) and _is_there(connection, f"{service}_migrations"):
         former = connection.execute(text(f"SELECT max(name) FROM public.{service}_migrations"))  # noqa: S608 - ours
         # Its names began with the number of the revision.

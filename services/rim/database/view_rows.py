@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
+from services.rim.database import locks
 from shared.measures import DIMENSIONS, FIELDS, MEMBER_CHARACTERS_MAX
 
 _KEY: Final = ("customer_id", "view_id", "day")
@@ -62,7 +63,7 @@ _UPSERT: Final = f"""
 
 
 #: As the trigger on the table takes it.
-_LOCK: Final = "SELECT pg_advisory_xact_lock(7316201945)"
+_LOCK: Final = f"SELECT pg_advisory_xact_lock({locks.VIEWS})"
 
 
 def lock_views(connection: psycopg.Connection) -> None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 import psycopg
 
+from services.rim.database import locks
 from services.rim.process.crash_points import CrashPoints
 from services.serving.database import Superseded, connect
 from services.serving.live.minutes import Minutes
@@ -25,7 +26,6 @@ from shared.schemas.live_minute import (
     minute_of,
 )
 
-_LOCK: Final = 7316201946
 _EXPIRED_AT_ONCE: Final = 10_000
 _MOVE: Final = """
     UPDATE serving.live_positions AS p SET next_offset = m.next_offset, until_ms = greatest(p.until_ms, m.until_ms)
@@ -98,7 +98,7 @@ class LiveDatabase:
         """
         self.close()
         self._connection = connection = connect(self._dsn)
-        (is_ours,) = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() or (False,)
+        (is_ours,) = connection.execute("SELECT pg_try_advisory_lock(%s)", (locks.LIVE_MINUTES,)).fetchone() or (False,)
         if not is_ours:
             raise NotOurs("another process has the lock")
         with connection.transaction():

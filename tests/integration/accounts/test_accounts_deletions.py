@@ -3,14 +3,24 @@
 import asyncio
 import hashlib
 import json
+import threading
+from argparse import Namespace
 from collections.abc import AsyncIterator
+from contextlib import closing
+from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.deletions import STEPS
+from services.accounts.store import schema
+from services.finalizer.jobs.deletions import asking
+from services.finalizer.serving.database import Serving
 from services.query.deleting import Deleting
+from services.rim.process.crash_points import CrashPoints
+from services.serving.live.database import LiveDatabase
 from tests.integration.accounts.accounts_parts import Site, globex, invited, new_site
 
 pytestmark = pytest.mark.integration
@@ -100,6 +110,30 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
     over = await home.got("GET", f"/v1/deletions/{whole['id']}", owner)
     assert (over["state"], over["steps"][-1]["found"]) == ("done", {"exports": 0, "saved_views": 1, "thresholds": 1})
     assert [row[0] for row in home.rows("SELECT customer_id FROM accounts.thresholds")] == ["other"]
+
+
+async def test_a_deletion_is_asked_for_while_live_numbers_are_landed(home: Site) -> None:
+    owner = await home.owner()
+    with closing(Serving(home.dsn, away_seconds_max=20, stop=threading.Event())) as serving:
+        serving.open()
+    # It has its lock as long as it lives.
+    with closing(LiveDatabase(home.dsn, 10, CrashPoints())) as landing:
+        landing.begin({})
+        status, made = await home.ask("POST", "/v1/deletions", owner, {"customer": "acme", "viewer": "somebody"})
+    assert (status, made.get("state")) == (202, "pending")
+
+
+def test_no_statement_of_the_command_waits_for_ever(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    dsn = postgres.create_database("asking")
+    schema.migrate(dsn)
+
+    async def ask(connection: psycopg.AsyncConnection, *_: object) -> SimpleNamespace:
+        row = await (await connection.execute("SHOW statement_timeout")).fetchone()
+        return SimpleNamespace(id=row)
+
+    monkeypatch.setattr(asking.deletions, "ask", ask)
+    settings: Any = SimpleNamespace(accounts_database=dsn)
+    assert asking.ask(settings, Namespace(customer="acme", viewer="somebody", session=[])) == ("1min",)
 
 
 async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:

@@ -13,13 +13,12 @@ from services.accounts.core.deletions import OPEN_MAX, STEPS, names_viewer, sha2
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 from services.accounts.store.tenants.organisations import OWNER_OF
+from services.rim.database import locks
 
 _COLUMNS: Final = (
     "id::text AS id, number, organisation_id::text AS organisation_id, customer_id, viewer, viewer_sha256, sessions, asked_by,"
     " asked_at, state, problem, ended_at"
 )
-#: Any number that nothing else in this database locks.
-_LOCK: Final = 7_316_201_946
 _UNDER_WAY: Final = "state IN ('pending', 'running')"
 _SAME: Final = f"""
     SELECT {_COLUMNS} FROM accounts.deletions WHERE {_UNDER_WAY} AND organisation_id IS NOT DISTINCT FROM %(organisation_id)s
@@ -99,7 +98,7 @@ def wanted(
 async def ask(connection: psycopg.AsyncConnection, new: Mapping[str, Any], actor: Actor) -> Deletion:
     """A new request, or the same one that is under way. Raises `TooManyDeletions`."""
     # Two at once must not both find none.
-    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (locks.DELETIONS,))
     async with connection.cursor(row_factory=class_row(Deletion)) as cursor:
         if (same := await (await cursor.execute(_SAME, new)).fetchone()) is not None:
             return same

@@ -15,13 +15,13 @@ from services.accounts.store.audit import SYSTEM
 from services.accounts.store.customers import deletions
 from services.accounts.store.customers.deletions import Deletion, StepRow, TooManyDeletions
 from services.finalizer.failures import JobFailed
+from services.finalizer.serving.deletion_requests import OPTIONS
 from services.finalizer.settings import FinalizerSettings
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SESSION_ID
 
 T = TypeVar("T")
 
-_CONNECT_SECONDS_MAX: Final = 5
 _LOOK_SECONDS: Final = 2.0
 
 
@@ -68,7 +68,7 @@ def _run(dsn: str, do: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
     """In one transaction."""
 
     async def run() -> T:
-        async with await psycopg.AsyncConnection.connect(dsn, connect_timeout=_CONNECT_SECONDS_MAX) as connection:
+        async with await psycopg.AsyncConnection.connect(dsn, **OPTIONS) as connection:
             return await do(connection)
 
     return asyncio.run(run())
