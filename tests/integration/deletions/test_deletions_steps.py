@@ -19,11 +19,12 @@ from services.accounts.core.deletions import STEPS, Step
 from services.accounts.store import schema
 from services.collector.customers.table import MIGRATIONS_DIR
 from services.finalizer.driver import Driver, clock_ms
-from services.finalizer.jobs.deletions import asking, forgetting_records, steps
+from services.finalizer.jobs.deletions import asking, forgetting_records
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.steps import Deletions
+from services.finalizer.serving import reprocess_lock
 from services.finalizer.serving.deletion_requests import DeletionRequests
-from services.finalizer.warehouse import checkpoint_lock, landed
+from services.finalizer.warehouse import landed
 from services.finalizer.warehouse.landed import Ends
 from services.rim.database.migrations import migrate
 from shared import codec
@@ -251,7 +252,7 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     # Not before live numbers say nothing more of it.
     assert steps_of(warehouse, request_id)[Step.LEARNED] == ("running", {})
     # A reprocess that runs holds it up: its files would look like nobody's.
-    with checkpoint_lock.hold(steps.reprocessing(driver.settings)):
+    with reprocess_lock.hold(driver.settings):
         assert executor.advance() == 1
     assert steps_of(warehouse, request_id)[Step.WAREHOUSE][0] == "running"
     assert executor.advance() == 0

@@ -14,10 +14,10 @@ from services.finalizer.jobs.deletions.finding import Subject, TooManyViews, api
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
 from services.finalizer.jobs.deletions.tables import forget
+from services.finalizer.serving import reprocess_lock
 from services.finalizer.serving.deletion_requests import DeletionRequests, Work
-from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.stream import checkpoint
-from services.finalizer.warehouse import checkpoint_lock, landed, tables
+from services.finalizer.warehouse import landed, tables
 from services.finalizer.warehouse.landed import Ends
 from services.finalizer.warehouse.recorded_objects import ObjectsFailed, delete_objects
 from shared import topics
@@ -50,7 +50,7 @@ _HOLDING_CUSTOMERS: Final[Sequence[Topic]] = (
 #: After a customer's views were deleted, partitions say how many that makes within this time; then that there is nothing.
 _LIVE_MS: Final = 2 * BUCKET_MS
 #: What passes by itself: the request waits, and is looked at again.
-_PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, checkpoint_lock.CheckpointInUse)
+_PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, reprocess_lock.ReprocessLocked)
 
 
 class NoObjects(RuntimeError):
@@ -179,7 +179,7 @@ class Deletions:
         # Of a customer nothing comes back of what there was when its state was deleted: rows of views, and minutes of live numbers.
         at_ms = work.asked_ms if work.viewer is not None else work.state_deleted_ms or work.asked_ms
         # A reprocess writes files that no commit names yet: they would be removed.
-        with checkpoint_lock.hold(reprocessing(self._driver.settings)):
+        with reprocess_lock.hold(self._driver.settings):
             report = forget(
                 self._driver,
                 work.customer_id,
@@ -227,11 +227,6 @@ def _problem_of(error: Exception) -> str:
         # Names the table, and nothing of whom is deleted.
         return f"{type(error).__name__}: {error.diag.message_primary}"
     return type(error).__name__
-
-
-def reprocessing(settings: FinalizerSettings) -> str:
-    """What a reprocess holds while it writes."""
-    return f"{settings.checkpoint_dir}.reprocess"
 
 
 def _subject(work: Work) -> Subject:
