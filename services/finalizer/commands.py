@@ -88,7 +88,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _reprocess(job: Job) -> None:
-    with reprocess_lock.hold(job.settings), spark_session(job.settings) as spark:
+    with reprocess_lock.hold(job.settings.postgres_dsn.get_secret_value()), spark_session(job.settings) as spark:
         # Only its own table is written: the stream may go on.
         days = (job.given.first, job.given.last)
         made = reprocess.make(spark, job.settings.warehouse_dir, days, job.given.generation, job.environ)

@@ -7,7 +7,6 @@ from typing import Final
 import psycopg
 
 from services.finalizer.failures import JobFailed
-from services.finalizer.settings import FinalizerSettings
 from services.rim.database import locks
 
 _CONNECT_SECONDS_MAX: Final = 5
@@ -20,10 +19,10 @@ class ReprocessLocked(JobFailed):
 
 
 @contextmanager
-def hold(settings: FinalizerSettings) -> Iterator[None]:
+def hold(dsn: str) -> Iterator[None]:
     """Holds the lock; Postgres gives it back however the process ends. Raises `ReprocessLocked` and psycopg's errors."""
     with psycopg.connect(
-        settings.postgres_dsn.get_secret_value(),
+        dsn,
         autocommit=True,
         connect_timeout=_CONNECT_SECONDS_MAX,
         keepalives_idle=_KEEPALIVE_SECONDS,

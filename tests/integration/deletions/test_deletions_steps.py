@@ -252,7 +252,7 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     # Not before live numbers say nothing more of it.
     assert steps_of(warehouse, request_id)[Step.LEARNED] == ("running", {})
     # A reprocess that runs holds it up: its files would look like nobody's.
-    with reprocess_lock.hold(driver.settings):
+    with reprocess_lock.hold(dsn):
         assert executor.advance() == 1
     assert steps_of(warehouse, request_id)[Step.WAREHOUSE][0] == "running"
     assert executor.advance() == 0

@@ -179,7 +179,7 @@ class Deletions:
         # Of a customer nothing comes back of what there was when its state was deleted: rows of views, and minutes of live numbers.
         at_ms = work.asked_ms if work.viewer is not None else work.state_deleted_ms or work.asked_ms
         # A reprocess writes files that no commit names yet: they would be removed.
-        with reprocess_lock.hold(self._driver.settings):
+        with reprocess_lock.hold(self._driver.settings.postgres_dsn.get_secret_value()):
             report = forget(
                 self._driver,
                 work.customer_id,

@@ -15,6 +15,7 @@ from services.finalizer.jobs.deletions.finding import PLACE, Subject, find, hold
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving import customer_limits
+from services.finalizer.streaming.starting import note_landed
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import tables
@@ -54,6 +55,8 @@ def forget(
     refused = frame_of(spark, [subject.forgotten(at_ms)]).coalesce(1)
     refused.write.format("delta").mode("append").save(tables.FORGOTTEN.path(warehouse))
     driver.serving.refuse([subject.forgotten(at_ms)])
+    # A checkpoint may be given up while topics still have what is deleted here.
+    note_landed(spark, driver.settings)
     with _all(turns):
         report = (
             _forget_customer(driver, customer_id)

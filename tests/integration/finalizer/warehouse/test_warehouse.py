@@ -25,7 +25,7 @@ from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.serving.fenced import Fenced
 from services.finalizer.serving.published import Slice
 from services.finalizer.serving.refused import hash_of
-from services.finalizer.streaming import raw, rollups
+from services.finalizer.streaming import rollups, starting
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
 from shared import codec
@@ -270,7 +270,7 @@ def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession
         properties = spark.sql(f"SHOW TBLPROPERTIES {table.sql_name(str(tmp_path))}").collect()
         assert table.properties.items() <= {(row["key"], row["value"]) for row in properties}
     # What it held goes on to count.
-    assert raw.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
+    assert starting.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
