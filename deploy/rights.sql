@@ -20,6 +20,7 @@ GRANT USAGE ON SCHEMA limits TO collector, finalizer, dashboard;
 GRANT SELECT ON ALL TABLES IN SCHEMA limits TO collector, finalizer, dashboard;
 GRANT INSERT, UPDATE, DELETE ON limits.defaults, limits.collectors, limits.stored, limits.refused TO collector;
 GRANT INSERT, UPDATE ON limits.defaults TO finalizer;
+GRANT DELETE ON limits.stored, limits.refused TO finalizer;
 GRANT USAGE ON SCHEMA collector TO dashboard;
 GRANT SELECT, INSERT, UPDATE, DELETE ON collector.keys TO dashboard;
 GRANT SELECT (customer_id, keys), INSERT (customer_id) ON collector.customers TO dashboard;
@@ -42,6 +43,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.retention, accounts.saved_views
 GRANT SELECT, DELETE ON accounts.saved_views, accounts.thresholds TO query;
 GRANT SELECT ON accounts.retention TO finalizer;
 GRANT USAGE ON SCHEMA accounts TO finalizer;
+GRANT SELECT ON public.accounts_revision TO finalizer;
+GRANT SELECT (customer_id, organisation_id) ON accounts.customers TO finalizer;
+GRANT SELECT (id, owns_rest) ON accounts.organisations TO finalizer;
+GRANT INSERT ON accounts.deletions, accounts.deletion_steps, accounts.audit TO finalizer;
 
 GRANT USAGE ON SCHEMA alerts TO dashboard, notifications;
 GRANT SELECT ON public.alerts_revision TO notifications;

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from services.finalizer import commands, folding
-from services.finalizer.driver import Driver, StoppedEarly, clock_ms, writing
+from services.finalizer.driver import Driver, StoppedEarly, clock_ms, driving
 from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
 from services.finalizer.jobs.background_thread import BackgroundThread
@@ -25,12 +25,13 @@ from services.finalizer.jobs.rounds import Rounds
 from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.settings import FinalizerSettings, is_local
-from services.finalizer.streaming import raw, stream
+from services.finalizer.streaming import stream
 from services.finalizer.streaming.batches import Batches
 from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.streaming.stalls import Stalls
-from services.finalizer.warehouse import identity
+from services.finalizer.streaming.starting import starting_offsets
+from services.finalizer.warehouse import checkpoint_lock, identity
 from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
 from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, layout_of
 from services.rim.admin.admin import AdminServer
@@ -123,7 +124,13 @@ def forget(settings: FinalizerSettings, stop: threading.Event, given: argparse.N
 def land(
     settings: FinalizerSettings, stop: threading.Event, *, once: bool, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Lands until `stop` is set, or until what is given; `once`: until all that there is has landed."""
+    """Lands until `stop` is set, or until what is given; `once`: until all that there is has landed. Raises `CheckpointInUse`."""
+    # Before the port: a stream that runs has both, and `forget` waits for the one that has the checkpoint.
+    with checkpoint_lock.hold(settings.checkpoint_dir):
+        _land(settings, stop, once=once, until=until)
+
+
+def _land(settings: FinalizerSettings, stop: threading.Event, *, once: bool, until: Callable[[], bool]) -> None:
     health = Health()
     for name, location in (("warehouse", settings.warehouse_dir), ("checkpoint", settings.checkpoint_dir)):
         if is_local(location):
@@ -136,7 +143,7 @@ def land(
         verify_topics(settings.views_kafka, [VIEWS])
         of_rows = [row_topic.topic for row_topic in settings.row_topics]
         verify_topics(settings, [BEACONS, LATE, REJECTED, *of_rows])
-        with writing(settings, stop) as driver:
+        with driving(settings, stop) as driver:
             streams, maintained = _start(driver, once=once)
             deletions = _deletions(driver, streams)
             background = BackgroundThread(
@@ -207,24 +214,19 @@ def _start(driver: Driver, *, once: bool) -> tuple[list[stream.Stream], list[Mai
         else {}
     )
     # All are held to what they belong to before the first one starts.
-    views_folder = stream.checkpoint(settings, VIEWS.name)
-    identity.hold_to(spark, views_folder, warehouse=warehouse, topic=VIEWS.name, topic_id=views_id)
-    for topic, topic_id in row_ids.items():
-        identity.hold_to(spark, stream.checkpoint(settings, topic), warehouse=warehouse, topic=topic, topic_id=topic_id)
     starting = {}
-    for topic, table in RAW.items():
-        folder = stream.checkpoint(settings, table.name)
-        is_new = identity.hold_to(spark, folder, warehouse=warehouse, topic=topic, topic_id=raw_ids[topic])
-        # Asked only for a new checkpoint: the table is read for it.
+    for topic, topic_id in ({VIEWS.name: views_id} | row_ids | raw_ids).items():
+        folder = stream.checkpoint(settings, RAW[topic].name if topic in RAW else topic)
+        is_new = identity.hold_to(spark, folder, warehouse=warehouse, topic=topic, topic_id=topic_id)
+        kafka = settings.views_kafka if topic == VIEWS.name else settings
+        # Asked only for a new checkpoint: tables are read for it.
         starting[topic] = (
-            raw.starting_offsets(spark, settings.warehouse_dir, settings, topic, raw_ids[topic])
-            if is_new
-            else "earliest"
+            starting_offsets(spark, settings.warehouse_dir, kafka, topic, topic_id) if is_new else "earliest"
         )
     started = [
-        _start_views(driver, once=once),
+        _start_views(driver, starting[VIEWS.name], once=once),
         *(_start_raw(driver, topic, raw_ids[topic], starting[topic], once=once) for topic in RAW),
-        *(_start_rows(driver, topic, once=once) for topic in settings.row_topics),
+        *(_start_rows(driver, topic, starting[topic.name], once=once) for topic in settings.row_topics),
     ]
     return [one for one, _ in started], [maintenance for _, maintenance in started]
 
@@ -233,17 +235,23 @@ def _rounds(driver: Driver) -> Rounds:
     return Rounds(driver.serving, driver.settings.maintenance_seconds, clock_ms)
 
 
-def _start_views(driver: Driver, *, once: bool) -> tuple[stream.Stream, Maintenance]:
+def _start_views(driver: Driver, starting: str, *, once: bool) -> tuple[stream.Stream, Maintenance]:
     settings, landing = driver.settings, driver.landing
     offsets_max = settings.offsets_per_trigger_max
     # Rows that are read again are merged by revision.
-    records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting="earliest")
+    records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting=starting)
     kept = [table for table in OF_VIEWS if table not in RAW.values()]
     if settings.row_topics:
         # Streams only append to it, which conflicts with no other writer.
         kept.append(UNPARSED_ROWS)
     maintenance = Maintenance.of(
-        settings, kept, clock_ms, driver.stop, turn=landing.turn, serving=driver.serving, rounds=_rounds(driver)
+        settings,
+        kept,
+        driver.earlier_ms,
+        driver.stop,
+        turn=landing.turn,
+        serving=driver.serving,
+        rounds=_rounds(driver),
     )
     batches = Batches("views", landing, driver.stop, turns=[landing.turn])
     return stream.start(records, batches, settings, trigger_seconds=settings.trigger_seconds, once=once), maintenance
@@ -258,20 +266,20 @@ def _start_raw(
     landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
     batches = Batches(RAW[topic].name, landing, driver.stop, turns=[landing.turn])
     # Appends conflict with no maintenance: that waits for no turn.
-    maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop, rounds=_rounds(driver))
+    maintenance = Maintenance.of(settings, [RAW[topic]], driver.earlier_ms, driver.stop, rounds=_rounds(driver))
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
     ), maintenance
 
 
-def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> tuple[stream.Stream, Maintenance]:
+def _start_rows(driver: Driver, topic: RowTopic, starting: str, *, once: bool) -> tuple[stream.Stream, Maintenance]:
     settings = driver.settings
     offsets_max = settings.raw_offsets_per_trigger_max
     # Rows that are read again are merged by its key.
-    records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting="earliest")
+    records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting=starting)
     landing = RowLanding(settings.warehouse_dir, topic, clock_ms=clock_ms, crash_points=driver.crash_points)
     maintenance = Maintenance.of(
-        settings, [ROWS[topic.name]], clock_ms, driver.stop, turn=landing.turn, rounds=_rounds(driver)
+        settings, [ROWS[topic.name]], driver.earlier_ms, driver.stop, turn=landing.turn, rounds=_rounds(driver)
     )
     batches = Batches(topic.name, landing, driver.stop, turns=[landing.turn])
     return stream.start(

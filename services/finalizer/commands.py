@@ -12,14 +12,14 @@ from typing import Any, Final
 from services.finalizer.driver import clock_ms, spark_session, writing
 from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
-from services.finalizer.jobs.deletions.steps import reprocessing
 from services.finalizer.jobs.export import FORMATS, TABLES, export
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.publish import publish
 from services.finalizer.jobs.reprocess import day_of
 from services.finalizer.jobs.rounds import Rounds
+from services.finalizer.serving import reprocess_lock
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.warehouse import checkpoint_lock, tables
+from services.finalizer.warehouse import tables
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _reprocess(job: Job) -> None:
-    with checkpoint_lock.hold(reprocessing(job.settings)), spark_session(job.settings) as spark:
+    with reprocess_lock.hold(job.settings.postgres_dsn.get_secret_value()), spark_session(job.settings) as spark:
         # Only its own table is written: the stream may go on.
         days = (job.given.first, job.given.last)
         made = reprocess.make(spark, job.settings.warehouse_dir, days, job.given.generation, job.environ)
@@ -136,7 +136,9 @@ def _maintain(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
         rounds = Rounds(driver.serving, job.settings.maintenance_seconds, clock_ms)
         kept = tables.those_of(job.settings.row_topics)
-        maintenance = Maintenance.of(job.settings, kept, clock_ms, job.stop, serving=driver.serving, rounds=rounds)
+        maintenance = Maintenance.of(
+            job.settings, kept, driver.earlier_ms, job.stop, serving=driver.serving, rounds=rounds
+        )
         failed = maintenance.run(driver.spark)
         if failed:
             raise MaintenanceFailed(f"not maintained: {', '.join(failed)}; the log says why")

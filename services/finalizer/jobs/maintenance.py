@@ -186,8 +186,8 @@ class Maintenance:
             self._note(table.name)
         if self._serving is not None and _SERVED in names:
             step()
+            self._expire_served(self._serving, now_ms)
             with self._turn:
-                self._expire_served(self._serving, now_ms)
                 # What is not known now is seen to in the next round.
                 if self._own is not None and own is not None and self._seen_to.get(_SERVED) != now_ms // DAY_MS:
                     self._own.expire_served(self._serving, own, now_ms)
@@ -205,6 +205,7 @@ class Maintenance:
         serving.expire(
             rollups_before_ms=(now_ms // DAY_MS - days) * DAY_MS if days else None,
             views_since_hour=first_kept_hour(now_ms, self._retention.recent_days),
+            turn=self._turn,
         )
 
     def _keep(self, spark: SparkSession, table: Table, own: Days, now_ms: int) -> None:

@@ -1,4 +1,7 @@
-"""Limits that customers have of their own, from schema `limits` of the customers' database: the collector's migrations make it."""
+"""Limits that customers have of their own, and the counts of each, from schema `limits` of the customers' database.
+
+The collector's migrations make it.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -15,6 +18,10 @@ _NOT_THERE: Final = frozenset({"3F000", "42P01"})
 _OWN: Final = (
     "SELECT customer_id, members_max FROM limits.customers WHERE members_max IS NOT NULL AND customer_id = ANY(%s)"
 )
+_DELETE: Final = {
+    "limits.stored": "DELETE FROM limits.stored WHERE customer_id = %s",
+    "limits.refused": "DELETE FROM limits.refused WHERE customer_id = %s",
+}
 _DEFAULT: Final = (
     "INSERT INTO limits.defaults AS d (name, value) VALUES ('members_max', %s)"
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE d.value <> excluded.value"
@@ -34,13 +41,7 @@ class CustomerLimits:
     def members_max(self, customers: Collection[str]) -> Mapping[str, int]:
         """Those of these customers that have a number of their own."""
         try:
-            with psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                connect_timeout=_CONNECT_SECONDS_MAX,
-                application_name="playhead-finalizer-limits",
-                options=f"-c statement_timeout={_STATEMENT_MS}",
-            ) as connection:
+            with _connect(self._dsn) as connection:
                 found: dict[str, int] = dict(connection.execute(_OWN, (sorted(customers),)).fetchall())
                 self._known = {name: own for name, own in self._known.items() if name not in customers} | found
                 if not self._is_default_written:
@@ -60,3 +61,26 @@ class CustomerLimits:
             level = "info" if error.sqlstate in _NOT_THERE else "warning"
             getattr(log, level)("customer_limits_unknown", problem=problem)
         self._problem = problem
+
+
+def delete_counts(dsn: str, customer_id: str) -> dict[str, int]:
+    """Deletes what collectors counted of a customer; how many rows of each table. Raises psycopg's errors.
+
+    A database without the schema is an installation whose customers are elsewhere, and has none.
+    """
+    deleted = {}
+    with _connect(dsn) as connection:
+        for table, statement in _DELETE.items():
+            if connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone() == (True,):
+                deleted[table] = connection.execute(statement, (customer_id,)).rowcount
+    return deleted
+
+
+def _connect(dsn: str) -> psycopg.Connection:
+    return psycopg.connect(
+        dsn,
+        autocommit=True,
+        connect_timeout=_CONNECT_SECONDS_MAX,
+        application_name="playhead-finalizer-limits",
+        options=f"-c statement_timeout={_STATEMENT_MS}",
+    )

@@ -3,15 +3,15 @@
 Dirty slices are here and not in the warehouse, so that publishing slices and clearing them is one transaction.
 """
 
-import hashlib
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import psycopg
 import structlog
 
-from services.finalizer.serving import marks
+from services.finalizer.serving import marks, refused
 from services.finalizer.serving.fenced import STATEMENT_MS, STATEMENT_MS_MAX, FencedConnection
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import (
@@ -26,7 +26,7 @@ from services.finalizer.serving.published import (
     replace_slices,
 )
 from services.finalizer.transforms.forgotten import Forgotten
-from services.rim.database.view_rows import as_text, lock_views, upsert_views
+from services.rim.database.view_rows import lock_views, upsert_views
 
 log = structlog.get_logger(__name__)
 
@@ -157,10 +157,22 @@ class Serving:
         """Refuses views of these viewers from now on. Raises `Fenced`, `ServingAway`."""
 
         def write(connection: psycopg.Connection) -> None:
-            _refuse(connection, forgotten)
+            refused.refuse(connection, forgotten)
 
         if forgotten:
             self._fenced.run_fenced(write)
+
+    def forget_again(self, known: Sequence[Forgotten]) -> None:
+        """Refuses views of these viewers, and of those that were not refused yet deletes what is here.
+
+        Raises `Fenced`, `ServingAway`.
+        """
+
+        def write(connection: psycopg.Connection) -> int:
+            return refused.forget_again(connection, known)
+
+        if known and (added := self._fenced.run_fenced(write)):
+            log.warning("forgotten_again", viewers=added)
 
     def forget_views(
         self, customer_id: str, viewers: Sequence[str], views: Sequence[tuple[str, int]], *, at_ms: int
@@ -171,14 +183,7 @@ class Serving:
         """
 
         def write(connection: psycopg.Connection) -> int:
-            lock_views(connection)
-            texts = [as_text("viewer_id", viewer) for viewer in viewers]
-            _refuse(connection, [Forgotten(customer_id, hash_of(viewer), at_ms) for viewer in viewers])
-            return connection.execute(
-                "DELETE FROM serving.views WHERE customer_id = %s AND (viewer_id = ANY(%s) OR viewer_user_id = ANY(%s)"
-                " OR (view_id, day) IN (SELECT * FROM unnest(%s::text[], %s::bigint[])))",
-                (customer_id, texts, texts, [view_id for view_id, _ in views], [day for _, day in views]),
-            ).rowcount
+            return refused.forget_views(connection, customer_id, viewers, views, at_ms=at_ms)
 
         return self._fenced.run_fenced(write)
 
@@ -199,6 +204,16 @@ class Serving:
 
         self._fenced.run_fenced(write)
 
+    def clock_ms(self) -> int:
+        """The time of the server, ms since 1970."""
+
+        def read(connection: psycopg.Connection) -> int:
+            row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint").fetchone()
+            assert row is not None
+            return int(row[0])
+
+        return self._fenced.run(read)
+
     def views_since(self) -> int | None:
         """The hour (since 1970) from which on views are kept; None: none are."""
 
@@ -208,8 +223,18 @@ class Serving:
 
         return self._fenced.run(read)
 
-    def expire(self, *, rollups_before_ms: int | None, views_since_hour: int | None) -> None:
-        """Deletes what is older than it is kept: of rollups None keeps all, of views none."""
+    def expire(
+        self,
+        *,
+        rollups_before_ms: int | None,
+        views_since_hour: int | None,
+        turn: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        """Deletes what is older than it is kept: of rollups None keeps all, of views none.
+
+        `turn` is held for each transaction, so that batches come between.
+        """
+        turn = turn or nullcontext()
 
         def write(connection: psycopg.Connection) -> None:
             if rollups_before_ms is not None:
@@ -219,10 +244,14 @@ class Serving:
             lock_views(connection)
             return expire_views(connection)
 
-        self._fenced.run_fenced(write)
-        self.keep_views(views_since_hour)
-        while self._fenced.run_fenced(expire_some):
-            pass
+        with turn:
+            self._fenced.run_fenced(write)
+        with turn:
+            self.keep_views(views_since_hour)
+        while True:
+            with turn:
+                if not self._fenced.run_fenced(expire_some):
+                    return
 
     def expire_customer(self, customer_id: str, *, views_before_day: int, rollups_before_ms: int) -> None:
         """Deletes what is older than this customer has it kept: views by the day that they are stored under, sums by time."""
@@ -288,16 +317,3 @@ class Serving:
     def close(self) -> None:
         """Gives the connection back. Safe to call twice."""
         self._fenced.close()
-
-
-def hash_of(viewer: str) -> bytes:
-    """How a forgotten viewer's id is kept."""
-    return hashlib.sha256(as_text("viewer_id", viewer).encode()).digest()
-
-
-def _refuse(connection: psycopg.Connection, forgotten: Sequence[Forgotten]) -> None:
-    connection.cursor().executemany(
-        "INSERT INTO serving.forgotten AS t VALUES (%s, %s, %s) ON CONFLICT (customer_id, viewer)"
-        " DO UPDATE SET forgotten_ms = greatest(t.forgotten_ms, excluded.forgotten_ms)",
-        forgotten,
-    )

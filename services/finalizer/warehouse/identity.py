@@ -64,6 +64,12 @@ def hold_to(spark: SparkSession, folder: str, *, warehouse: str, topic: str, top
     return False
 
 
+def noted_topics(spark: SparkSession, folder: str) -> dict[str, str]:
+    """Which topic a stream's checkpoint belongs to, and its id; empty where there is no checkpoint."""
+    noted = _read(spark, f"{folder}/identity.json")
+    return {} if noted is None else dict(noted["topics"])
+
+
 def _has_begun(spark: SparkSession, folder: str) -> bool:
     """Whether any batch was ever planned: Spark notes its offsets before it is run."""
     _, files, where = hadoop_file(spark, f"{folder}/offsets")

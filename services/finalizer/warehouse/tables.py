@@ -202,14 +202,22 @@ UNPARSED_ROWS: Final = Table(
 #: Viewers who were forgotten: a serving database that is lost gets the list from here.
 FORGOTTEN: Final = Table(name="forgotten", schema=forgotten.SCHEMA)
 
+#: How far streams had come before rows were deleted, by topic and its id: a stream that begins again begins there.
+LANDED: Final = Table(
+    name="landed",
+    schema=StructType(_fields(topic=_TEXT, topic_id=_TEXT, kafka_partition=IntegerType(), next_offset=_LONG)),
+)
+
+#: What no job expires.
+_KEPT: Final = (FORGOTTEN, LANDED)
 OF_VIEWS: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE_RECORDS, REJECTED, UNPARSED)
 OF_APPLICATIONS: Final = (*ROWS.values(), UNPARSED_ROWS)
-ALL: Final = (*OF_VIEWS, FORGOTTEN, *OF_APPLICATIONS)
+ALL: Final = (*OF_VIEWS, *_KEPT, *OF_APPLICATIONS)
 
 
 def those_of(rows_of: Collection[RowTopic]) -> list[Table]:
     """The tables of views, and those of these topics."""
-    return [*OF_VIEWS, FORGOTTEN, *(ROWS[topic.name] for topic in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
+    return [*OF_VIEWS, *_KEPT, *(ROWS[topic.name] for topic in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
 
 
 def layout_of(table: Table) -> dict[str, Any]:

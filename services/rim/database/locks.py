@@ -14,3 +14,7 @@ VIEWS: Final = 7_316_201_945
 LIVE_MINUTES: Final = 7_316_201_946
 #: Of a transaction that adds a request to delete data.
 DELETIONS: Final = 7_316_201_947
+#: Of the session of a reprocess, or of a deletion of rows, as long as it writes.
+REPROCESS: Final = 7_316_201_948
+#: Of a transaction that makes write keys.
+KEYS: Final = 7_316_201_949

@@ -55,6 +55,10 @@ _EXPIRE: Final = """
         SELECT ctid FROM serving.{table} WHERE minute < %s {condition} LIMIT %s
     ))
 """
+_EXPIRE_STEPS: Final = _EXPIRE.format(table="live_steps", condition="")
+#: In the words of their index.
+EXPIRE_PAIRS: Final = _EXPIRE.format(table="live_minutes", condition="AND position(',' IN dimension) > 0")
+_EXPIRE_MINUTES: Final = _EXPIRE.format(table="live_minutes", condition="")
 
 Key = tuple[str, int]
 
@@ -124,12 +128,11 @@ class LiveDatabase:
     def expire(self, *, steps_before: int, pairs_before: int, minutes_before: int) -> int:
         """Deletes a bounded number of rows from before these minutes; returns how many, 0 when there are none."""
         connection, deleted = self._connected(), 0
-        for table, condition, before in (
-            ("live_steps", "", steps_before),
-            ("live_minutes", "AND position(',' IN dimension) > 0", pairs_before),
-            ("live_minutes", "", minutes_before),
+        for statement, before in (
+            (_EXPIRE_STEPS, steps_before),
+            (EXPIRE_PAIRS, pairs_before),
+            (_EXPIRE_MINUTES, minutes_before),
         ):
-            statement = _EXPIRE.format(table=table, condition=condition)
             with connection.transaction():
                 deleted += connection.execute(statement, (before, _EXPIRED_AT_ONCE)).rowcount
         return deleted

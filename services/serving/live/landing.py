@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+import psycopg
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -134,14 +135,22 @@ class LiveLanding:
         if time.monotonic() < self._next_expiry:
             return
         now_minute = self._now_ms() // MINUTE_MS
-        deleted = self._database.expire(
-            # A minute is made of its steps: while more of it may be read, they stay, however old it is.
-            steps_before=now_minute - 60 * self._settings.live_steps_hours if has_caught_up else 0,
-            pairs_before=now_minute - _DAY_MINUTES * min(self._settings.live_pair_days, self._settings.live_days),
-            minutes_before=now_minute - _DAY_MINUTES * self._settings.live_days,
-        )
-        # More is deleted between two readings, so that expiry holds nothing up.
-        self._next_expiry = time.monotonic() + (0 if deleted else _EXPIRE_SECONDS)
+        # Before it is tried: what takes too long would be tried again at once.
+        self._next_expiry = time.monotonic() + _EXPIRE_SECONDS
+        try:
+            deleted = self._database.expire(
+                # A minute is made of its steps: while more of it may be read, they stay, however old it is.
+                steps_before=now_minute - 60 * self._settings.live_steps_hours if has_caught_up else 0,
+                pairs_before=now_minute - _DAY_MINUTES * min(self._settings.live_pair_days, self._settings.live_days),
+                minutes_before=now_minute - _DAY_MINUTES * self._settings.live_days,
+            )
+        except psycopg.errors.QueryCanceled:
+            # The connection is there, with its lock: what was read is landed.
+            log.warning("live_not_expired", again_in_seconds=_EXPIRE_SECONDS)
+            return
+        if deleted:
+            # More is deleted between two readings, so that expiry holds nothing up.
+            self._next_expiry = 0.0
 
 
 class _Following:

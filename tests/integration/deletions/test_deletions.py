@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -106,6 +107,11 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
         wait_until(lambda: not holding(tmp_path, VIEWER, MARKER), "files of open state are written again", 120)
         wait_until(lambda: holding(tmp_path, OTHER) == everywhere, "what is another's is where it was")
         assert tables_holding(dsn, OTHER) == {"serving.views"}
+    # Topics still have it, and a checkpoint that is given up has them read from where they had landed.
+    shutil.rmtree(tmp_path / "checkpoint")
+    assert installation.run_once(**options) == 0
+    assert holding(tmp_path, VIEWER, MARKER) == set()
+    assert tables_holding(dsn, VIEWER, MARKER) == set()
     with psycopg.connect(dsn) as connection:
         state, viewer = connection.execute("SELECT state, viewer FROM accounts.deletions").fetchone() or ("", "")
         found = dict(connection.execute("SELECT step, found FROM accounts.deletion_steps").fetchall())

@@ -6,21 +6,27 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 import msgspec
 import psycopg
+import pydantic
 import pytest
 
+from deploy.local.postgres import Postgres
 from services.accounts.core.deletions import STEPS, Step
 from services.accounts.store import schema
+from services.collector.customers.table import MIGRATIONS_DIR
 from services.finalizer.driver import Driver, clock_ms
-from services.finalizer.jobs.deletions import asking, forgetting_records, steps
+from services.finalizer.jobs.deletions import asking, forgetting_records
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.steps import Deletions
+from services.finalizer.serving import reprocess_lock
 from services.finalizer.serving.deletion_requests import DeletionRequests
-from services.finalizer.warehouse import checkpoint_lock, landed
+from services.finalizer.warehouse import landed
 from services.finalizer.warehouse.landed import Ends
+from services.rim.database.migrations import migrate
 from shared import codec
 from shared.schemas.apis.change import ApiChange
 from shared.topics import ALERT_RULES, API_CALLS, API_CHANGES, BEACONS, LATE, RECORDING_INDEX, Topic
@@ -199,20 +205,27 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     warehouse: Warehouse,
     wanted: dict[tuple[str, int], int],
     told: list[tuple[str, bytes]],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    postgres: Postgres,
 ) -> None:
     beacons = beacons_of("ab")
     others = [msgspec.structs.replace(one, customer_id="acme_2") for one in beacons]
     warehouse.land_raw([*beacons, *others])
     live = [*finished(beacons), *finished(others)]
     warehouse.land(live)
-    objects = tmp_path / "objects"
+    objects = Path(warehouse.settings.warehouse_dir).with_name("objects")
     for customer in ("acme", "acme_2"):
         (objects / customer / "s").mkdir(parents=True)
         (objects / customer / "s" / "000000-aa").write_bytes(b"x")
+    customers = postgres.create_database(f"customers_{uuid4().hex}")
+    migrate(customers, "collector", MIGRATIONS_DIR)
+    with psycopg.connect(customers) as connection:
+        connection.execute("INSERT INTO limits.stored VALUES ('acme', 1, 1, now()), ('acme_2', 1, 1, now())")
     driver = warehouse.with_settings(
-        applications="recordings,api_schemas", objects=str(objects), deletion_settle_seconds=0.0
+        applications="recordings,api_schemas",
+        objects=str(objects),
+        deletion_settle_seconds=0.0,
+        customers_dsn=pydantic.SecretStr(customers),
     )
     by_topic = {topic.name: topic for topic in driver.settings.row_topics}
     warehouse.land_rows(by_topic[RECORDING_INDEX.name], [recorded("s"), recorded("s", "acme_2")])
@@ -239,7 +252,7 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     # Not before live numbers say nothing more of it.
     assert steps_of(warehouse, request_id)[Step.LEARNED] == ("running", {})
     # A reprocess that runs holds it up: its files would look like nobody's.
-    with checkpoint_lock.hold(steps.reprocessing(driver.settings)):
+    with reprocess_lock.hold(dsn):
         assert executor.advance() == 1
     assert steps_of(warehouse, request_id)[Step.WAREHOUSE][0] == "running"
     assert executor.advance() == 0
@@ -270,6 +283,8 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
         for table in ("views", "rollups", "blocks", "sums", "histograms", "hot_slices"):
             found = connection.execute(f"SELECT DISTINCT customer_id FROM serving.{table}").fetchall()
             assert ("acme",) not in found, table
+    with psycopg.connect(customers) as connection:
+        assert connection.execute("SELECT customer_id FROM limits.stored").fetchall() == [("acme_2",)]
     # What topic views still has does not come back.
     warehouse.land(live)
     expect_truth(warehouse.installation, newest(one for one in live if one.customer_id == "acme_2"))

@@ -1,5 +1,6 @@
 """`python -m deploy.database` makes users that may do what their service does, and nothing else; it may run again."""
 
+import argparse
 import os
 import re
 import secrets
@@ -22,6 +23,10 @@ from services.alerts.store import forgetting
 from services.alerts.store.deliveries import CLAIM
 from services.collector.customers.table import CustomersTable
 from services.collector.intake.sender.customers import Found
+from services.finalizer.jobs.deletions import asking
+from services.finalizer.serving import customer_limits
+from services.finalizer.serving.deletion_requests import DeletionRequests
+from services.finalizer.settings import FinalizerSettings
 from tests.integration.accounts.accounts_parts import HERE, PASSWORD, site
 from tests.integration.observability.grafana import filled
 
@@ -86,6 +91,9 @@ MAY_NOT = [
     ("query", "DELETE FROM accounts.tokens"),
     ("serving", "SELECT FROM accounts.people"),
     ("finalizer", "SELECT FROM accounts.people"),
+    ("finalizer", "SELECT name FROM accounts.customers"),
+    ("finalizer", "SELECT FROM accounts.audit"),
+    ("finalizer", "DELETE FROM accounts.deletions"),
     ("finalizer", "SELECT FROM alerts.receivers"),
     ("notifications", "SELECT FROM accounts.people"),
     ("notifications", "SELECT name FROM accounts.organisations"),
@@ -127,6 +135,27 @@ def test_the_finalizer_deletes_what_alerts_have_of_a_customer_or_a_viewer(made: 
         assert forgetting.withdraw_rules(connection, "acme", lambda: None)["rules"] == 0
         assert forgetting.delete_incidents(connection, "acme")["incidents"] == 0
         assert forgetting.forget_viewer(connection, "acme", "a viewer")["comments"] == 0
+
+
+def test_the_command_that_deletes_a_customer_runs_with_the_finalizers_rights(made: str) -> None:
+    dsn = make_conninfo(made, user="finalizer", password=PASSWORDS["finalizer"])
+    with psycopg.connect(made, autocommit=True) as connection:
+        for customer in ("acme", "other"):
+            connection.execute("INSERT INTO limits.stored VALUES (%s, 1, 1, now())", (customer,))
+            connection.execute("INSERT INTO limits.refused VALUES (%s, 'views', now(), 1, 1, now())", (customer,))
+    needed = {"warehouse_dir": "w", "checkpoint_dir": "c", "jars_dir": "j", "postgres_dsn": dsn}
+    settings = FinalizerSettings.load({f"FINALIZER_{name.upper()}": value for name, value in needed.items()})
+    command = argparse.ArgumentParser()
+    asking.add_to(command.add_subparsers(), print)
+
+    made_id = asking.ask(settings, command.parse_args(["forget", "--customer", "acme", "--whole-customer"]))
+    assert [one.id for one in DeletionRequests(dsn).open()] == [made_id]
+    assert not asking.Asked(settings, made_id).is_over()
+    assert customer_limits.delete_counts(dsn, "acme") == {"limits.stored": 1, "limits.refused": 1}
+    with psycopg.connect(made) as connection:
+        for table in ("stored", "refused"):
+            left = connection.execute(f"SELECT customer_id FROM limits.{table}").fetchall()
+            assert left == [("other",)]
 
 
 def test_a_user_without_a_password_cannot_log_in(made: str) -> None:

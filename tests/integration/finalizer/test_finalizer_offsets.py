@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.local.broker import Broker
 from deploy.local.process import wait_until
-from services.finalizer.streaming import raw
+from services.finalizer.streaming import starting
 from services.finalizer.streaming.stalls import stalled
 from services.finalizer.warehouse import identity
 from shared.settings import Settings
@@ -63,9 +63,9 @@ def test_a_new_checkpoint_begins_after_what_is_held_and_at_the_first_where_that_
     producer.flush(30)
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
     try:
-        assert raw._starts(consumer, topic, {0: 3}) == {"0": 3, "1": 0}
+        assert starting._starts(consumer, topic, {0: 3}) == {"0": 3, "1": 0}
         # More than the topic ever had: it was recreated.
-        assert raw._starts(consumer, topic, {0: 9, 1: 2}) == {"0": 0, "1": 0}
+        assert starting._starts(consumer, topic, {0: 9, 1: 2}) == {"0": 0, "1": 0}
     finally:
         consumer.close()
 

@@ -11,13 +11,18 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from deploy.demo.comparing.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.serving.database import Serving, hash_of
+from services.finalizer import driver
+from services.finalizer.serving import reprocess_lock
+from services.finalizer.serving.database import Serving
 from services.finalizer.serving.fenced import Fenced, ServingAway, StatementTooSlow
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
+from services.finalizer.serving.refused import hash_of
+from services.finalizer.serving.reprocess_lock import ReprocessLocked
 from services.finalizer.transforms.forgotten import Forgotten
 from services.rim.database import migrations
 from services.serving.comparing import compare
@@ -166,6 +171,33 @@ def test_forgotten_viewers_are_listed_once_with_the_newest_time(serving: Serving
     )
 
 
+def test_a_clock_that_is_ahead_or_behind_makes_nothing_older(
+    serving: Serving, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead_ms = 400 * 86_400_000
+    now_ms = driver.clock_ms()
+    monkeypatch.setattr(driver, "clock_ms", lambda: now_ms + ahead_ms)
+    with capture_logs() as logs:
+        assert abs(driver.earlier_ms(serving) - now_ms) < ahead_ms // 2
+        monkeypatch.setattr(driver, "clock_ms", lambda: now_ms - ahead_ms)
+        assert driver.earlier_ms(serving) == now_ms - ahead_ms
+        monkeypatch.setattr(driver, "clock_ms", serving.clock_ms)
+        driver.earlier_ms(serving)
+    assert [line["event"] for line in logs] == ["clocks_differ", "clocks_differ"]
+
+
+def test_a_reprocess_and_a_deletion_of_rows_exclude_each_other(dsn: str) -> None:
+    with (
+        reprocess_lock.hold(dsn),
+        pytest.raises(ReprocessLocked, match="reprocess runs"),
+        reprocess_lock.hold(dsn),
+    ):
+        pass
+    # It is free again; and who lost it hears so.
+    with pytest.raises(ReprocessLocked, match="do it again"), reprocess_lock.hold(dsn):
+        _query(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'reprocess'")
+
+
 def test_a_database_that_stays_away_is_given_up_and_its_password_not_logged() -> None:
     serving = _serving("postgresql://user:hunter2@127.0.0.1:1/none", away_seconds_max=0.3)
 
@@ -186,7 +218,7 @@ def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009", "0010"]
+    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 

@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from uuid import uuid4
 
 import msgspec
@@ -14,7 +14,11 @@ from pyspark.sql import functions as sf
 
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
+from services.finalizer.serving import published
 from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import Rebuilt, Slice
+from services.finalizer.serving.refused import hash_of
+from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.rollups import coarser, counted, minutes, wide
 from services.finalizer.transforms.views import parse
 from shared.codec import VIEW
@@ -23,6 +27,7 @@ from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
 from tests.integration.finalizer.expecting import hour_of
 from tests.integration.finalizer.finalizing import MORNING_MS, newest
+from tests.integration.finalizer.served import MEASURES, total
 from tests.integration.serving.hot import generated, kept, recounted, write
 
 pytestmark = pytest.mark.integration
@@ -95,6 +100,47 @@ def test_sums_follow_whoever_deletes_or_changes_rows_and_can_be_counted_again(
     assert kept(connection) == recounted(changed)
 
 
+def test_a_database_of_an_earlier_day_loses_what_was_forgotten_since(
+    serving: Serving, connection: psycopg.Connection
+) -> None:
+    chance, at_ms = random.Random(10), MORNING_MS + 10**9
+    views = [
+        *(generated(chance, f"view-{n}", customer="acme", viewer_id=f"viewer {n % 5}") for n in range(60)),
+        *(generated(chance, f"user-{n}", customer="acme", viewer_user_id="viewer 3") for n in range(10)),
+        *(generated(chance, f"gone-{n}", customer="gone") for n in range(10)),
+        # The customer came back.
+        *(generated(chance, f"back-{n}", customer="gone", first_append_ms=at_ms + 1) for n in range(3)),
+    ]
+    before = Forgotten("acme", hash_of("viewer 1"), at_ms)
+    serving.refuse([before])
+    write(connection, views)
+    hour = at_ms // 3_600_000
+    slices = [Slice(hour, customer) for customer in ("acme", "gone")]
+    groups = [total(one, [1] * len(MEASURES)) for one in slices]
+    serving.publish(Rebuilt(slices, MEASURES, groups), checkpoint_id="test", batch_id=0)
+    minutes = (
+        "INSERT INTO serving.live_minutes VALUES ('gone', '', %s, '{}'), ('gone', '', %s, '{}'), ('acme', '', 1, '{}')"
+    )
+    connection.execute(minutes, (at_ms // 60_000, at_ms // 60_000 + 1))
+    missing = [Forgotten("acme", hash_of("viewer 3"), at_ms), Forgotten("gone", b"", at_ms)]
+
+    serving.forget_again([before, *missing, *missing])
+
+    left = [
+        one
+        for one in views
+        if "viewer 1" not in (one.viewer_id, one.viewer_user_id)
+        and "viewer 3" not in (one.viewer_id, one.viewer_user_id)
+        and not one.view_id.startswith("gone")
+    ]
+    assert kept(connection) == recounted(left)
+    assert sorted(serving.forgotten()) == sorted([before, *missing])
+    live = connection.execute("SELECT customer_id, minute FROM serving.live_minutes ORDER BY 1").fetchall()
+    assert live == [("acme", 1), ("gone", at_ms // 60_000 + 1)]
+    # Its hours are counted again from the warehouse.
+    assert serving.dirty(10) == [Slice(hour, "gone")]
+
+
 def test_what_is_older_than_kept_leaves_and_does_not_come_back_and_a_view_that_moves_there_leaves_too(
     serving: Serving, connection: psycopg.Connection
 ) -> None:
@@ -115,6 +161,52 @@ def test_what_is_older_than_kept_leaves_and_does_not_come_back_and_a_view_that_m
     if hour_of(moved) < middle:
         write(connection, [moved])
         assert kept(connection) == recounted(young[1:])
+
+
+def test_old_rows_are_found_by_their_index_and_all_go_where_none_are_kept(
+    serving: Serving, connection: psycopg.Connection
+) -> None:
+    chance = random.Random(11)
+    write(connection, [generated(chance, f"view-{number}", deleted=False) for number in range(400)])
+    connection.execute("ANALYZE serving.views")
+    plan = connection.execute(f"EXPLAIN {published.EXPIRE_BEFORE}", (1, 10_000)).fetchall()
+    assert [line for (line,) in plan if "views_by_hour" in line]
+    held: list[int] = []
+
+    class Turn(nullcontext[None]):
+        def __enter__(self) -> None:
+            held.append(1)
+
+    serving.expire(rollups_before_ms=None, views_since_hour=None, turn=Turn())
+    assert connection.execute("SELECT count(*) FROM serving.views").fetchone() == (0,)
+    # Rollups, the hour, and the rows: a batch may come between any two.
+    assert len(held) == 3
+
+
+def test_rows_come_back_after_a_clock_that_was_ahead(serving: Serving, connection: psycopg.Connection) -> None:
+    chance = random.Random(12)
+    views = [generated(chance, f"view-{number}") for number in range(60)]
+    write(connection, views)
+    connection.execute("INSERT INTO serving.positions VALUES ('topic', 0, 60, 0, 60, 0)")
+    connection.execute("UPDATE serving.coverage SET is_whole = true")
+    coverage = "SELECT since_hour, is_whole FROM serving.coverage"
+    serving.keep_views(MORNING_MS // 3_600_000 + 9_600)
+    assert kept(connection) == recounted([])
+
+    serving.keep_views(1)
+
+    # All of them count that are here; the rest comes with the topic, and until then nobody reads them.
+    assert kept(connection) == recounted(views)
+    assert connection.execute("SELECT count(*) FROM serving.positions").fetchone() == (0,)
+    assert connection.execute(coverage).fetchone() == (1, False)
+    write(connection, views)
+    assert kept(connection) == recounted(views)
+    # A clock that is a little behind changes nothing.
+    connection.execute("INSERT INTO serving.positions VALUES ('topic', 0, 60, 0, 60, 0)")
+    serving.keep_views(100)
+    serving.keep_views(99)
+    assert connection.execute(coverage).fetchone() == (100, False)
+    assert connection.execute("SELECT count(*) FROM serving.positions").fetchone() == (1,)
 
 
 def test_a_view_that_is_written_while_its_viewer_is_forgotten_does_not_stay(

@@ -23,7 +23,7 @@ from services.rim.database import pool
 from services.rim.process.crash_points import CrashPoints
 from services.serving.__main__ import topic_ids
 from services.serving.database import Superseded
-from services.serving.live.database import LiveDatabase, LiveMove, NotOurs
+from services.serving.live.database import EXPIRE_PAIRS, LiveDatabase, LiveMove, NotOurs
 from services.serving.live.landing import TOPICS, LiveLanding
 from services.serving.live.minutes import Counting, Minutes, Waiting
 from services.serving.settings import ServingSettings
@@ -278,6 +278,17 @@ def test_customers_beyond_the_limit_are_added_up_and_old_minutes_go(dsn: str) ->
         steps, minutes = landed(dsn)
         assert sorted(steps) == [("c1", WHOLE, 8), ("c1", "cdn,country", 8)]
         assert sorted(minutes) == [("c1", WHOLE, 8)]
+
+
+def test_pairs_are_found_by_their_own_index_among_minutes_that_stay(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO serving.live_minutes"
+            " SELECT 'acme', CASE WHEN n % 500 = 0 THEN 'cdn,country' ELSE 'cdn' END, n, '{}' FROM generate_series(1, 20000) AS n"
+        )
+        connection.execute("ANALYZE serving.live_minutes")
+        plan = connection.execute(f"EXPLAIN {EXPIRE_PAIRS}", (19_000, 10_000)).fetchall()
+    assert [line for (line,) in plan if "live_pairs_by_minute" in line]
 
 
 def test_minutes_of_a_customer_whose_data_was_deleted_do_not_come_back(dsn: str) -> None:

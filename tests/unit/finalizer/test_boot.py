@@ -1,9 +1,12 @@
 """The finalizer refuses to start when it would do harm, and says why."""
 
+import socket
+import threading
 from pathlib import Path
 
 import pytest
 
+from services.finalizer.__main__ import land
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.warehouse import checkpoint_lock
 from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
@@ -26,6 +29,15 @@ def test_the_checkpoint_is_free_again_when_its_driver_has_ended(tmp_path: Path) 
         pass
     with checkpoint_lock.hold(str(tmp_path / "checkpoint")):
         pass
+
+
+def test_a_stream_that_runs_is_met_at_its_checkpoint_and_not_at_its_port(tmp_path: Path) -> None:
+    checkpoint = str(tmp_path / "checkpoint")
+    with socket.create_server(("127.0.0.1", 0)) as taken, checkpoint_lock.hold(checkpoint):
+        port = str(taken.getsockname()[1])
+        settings = FinalizerSettings.load(_environment(checkpoint_dir=checkpoint, admin_port=port))
+        with pytest.raises(CheckpointInUse):
+            land(settings, threading.Event(), once=False)
 
 
 def test_a_missing_jar_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import psycopg
 from psycopg.rows import class_row
 
+from services.rim.database import locks
 from shared.write_keys import CUSTOMERS_MAX, ENDED_AT, IN_FORCE, KEY_PLACES_MAX, PLACES
 
 #: Of one customer, those that are revoked or expired not counted.
@@ -35,8 +36,8 @@ _ADD: Final = f"""
     SELECT %s, %s, %s, %s, %s, %s, %s
     WHERE (SELECT count(*) FROM collector.keys WHERE customer_id = %s AND {IN_FORCE}) < {KEYS_MAX} RETURNING {_COLUMNS}
 """  # noqa: S608 - SQL of ours
-#: Who makes keys waits for others: two who count at a time would both take the last place. Any number that nothing else locks.
-_LOCK: Final = "SELECT pg_advisory_xact_lock(7316201960)"
+#: Who makes keys waits for others: two who count at a time would both take the last place.
+_LOCK: Final = f"SELECT pg_advisory_xact_lock({locks.KEYS})"
 _HAS_ROOM: Final = f"""
     SELECT (SELECT count(*) FROM collector.customers) <= %(customers_max)s AND coalesce(sum({PLACES}), 0) <= %(places_max)s
         AND coalesce(sum({PLACES}) FILTER (WHERE customer_id = ANY(%(beside)s)), 0) <= %(organisation_max)s

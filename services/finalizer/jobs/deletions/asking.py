@@ -47,18 +47,21 @@ def add_to(jobs: Any, run: Callable[..., None]) -> None:
 
 
 def ask(settings: FinalizerSettings, given: argparse.Namespace) -> str:
-    """Makes the request, or finds the same one under way; its id. Raises `DeletionFailed` where there are too many."""
+    """Makes the request, or finds the same one under way; its id. Raises `DeletionFailed` where it could not be made."""
 
     async def ask(connection: psycopg.AsyncConnection) -> str:
         owner = await deletions.owner_of(connection, given.customer)
         new = deletions.wanted(given.customer, given.viewer, given.session, organisation_id=owner, asked_by=SYSTEM.name)
         return (await deletions.ask(connection, new, replace(SYSTEM, organisation_id=owner))).id
 
-    schema.migrate(settings.accounts_database)
     try:
+        schema.migrate(settings.accounts_database)
         return _run(settings.accounts_database, ask)
     except TooManyDeletions:
         raise DeletionFailed("too many requests are under way") from None
+    except psycopg.Error as error:
+        # By kind: the driver's texts name hosts and users.
+        raise DeletionFailed(f"not requested: {type(error).__name__} ({error.sqlstate or 'no connection'})") from None
 
 
 def _run(dsn: str, do: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:

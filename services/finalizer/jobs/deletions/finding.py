@@ -11,8 +11,8 @@ from pyspark.sql import functions as sf
 from services.finalizer.driver import Driver
 from services.finalizer.failures import JobFailed
 from services.finalizer.progress import step
-from services.finalizer.serving.database import hash_of
 from services.finalizer.serving.published import Slice
+from services.finalizer.serving.refused import hash_of
 from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import json_strings, tables

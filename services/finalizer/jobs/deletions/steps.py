@@ -17,10 +17,10 @@ from services.finalizer.jobs.deletions.finding import Subject, TooManyViews, api
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
 from services.finalizer.jobs.deletions.tables import forget
+from services.finalizer.serving import reprocess_lock
 from services.finalizer.serving.deletion_requests import DeletionRequests, Work
-from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.stream import checkpoint
-from services.finalizer.warehouse import checkpoint_lock, landed, tables
+from services.finalizer.warehouse import landed, tables
 from services.finalizer.warehouse.landed import Ends
 from services.finalizer.warehouse.recorded_objects import ObjectsFailed, delete_objects
 from shared import topics
@@ -53,7 +53,7 @@ _HOLDING_CUSTOMERS: Final[Sequence[Topic]] = (
 #: After a customer's views were deleted, partitions say how many that makes within this time; then that there is nothing.
 _LIVE_MS: Final = 2 * BUCKET_MS
 #: What passes by itself: the request waits, and is looked at again.
-_PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, checkpoint_lock.CheckpointInUse)
+_PASSING: Final = (psycopg.Error, KafkaException, ObjectsFailed, reprocess_lock.ReprocessLocked)
 #: What Spark fails with. It may pass, as a full disk does, or be met at each try, as a lost file is.
 _OF_SPARK: Final = (PySparkException, Py4JJavaError)
 #: A try may read whole tables: how long the first wait after Spark has failed is, and the longest; each is twice the one before.
@@ -125,7 +125,7 @@ class Deletions:
             except (NoObjects, *_PASSING) as error:
                 left += 1
                 log.warning("deletion_waits", deletion=work.id, kind=type(error).__name__)
-                self._note(work, str(error) if isinstance(error, NoObjects) else type(error).__name__)
+                self._note(work, _problem_of(error))
             except _OF_SPARK as error:
                 left += 1
                 wait_ms = min(2 * self._failed.get(work.id, (_AGAIN_MS // 2, 0))[0], _AGAIN_MS_MAX)
@@ -201,7 +201,7 @@ class Deletions:
         # Of a customer nothing comes back of what there was when its state was deleted: rows of views, and minutes of live numbers.
         at_ms = work.asked_ms if work.viewer is not None else work.state_deleted_ms or work.asked_ms
         # A reprocess writes files that no commit names yet: they would be removed.
-        with checkpoint_lock.hold(reprocessing(self._driver.settings)):
+        with reprocess_lock.hold(self._driver.settings.postgres_dsn.get_secret_value()):
             report = forget(
                 self._driver,
                 work.customer_id,
@@ -242,9 +242,13 @@ class Deletions:
         return landed.has(have, wanted)
 
 
-def reprocessing(settings: FinalizerSettings) -> str:
-    """What a reprocess holds while it writes."""
-    return f"{settings.checkpoint_dir}.reprocess"
+def _problem_of(error: Exception) -> str:
+    if isinstance(error, NoObjects):
+        return str(error)
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        # Names the table, and nothing of whom is deleted.
+        return f"{type(error).__name__}: {error.diag.message_primary}"
+    return type(error).__name__
 
 
 def _subject(work: Work) -> Subject:

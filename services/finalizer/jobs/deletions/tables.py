@@ -15,6 +15,8 @@ from services.finalizer.jobs.deletions.finding import PLACE, Subject, find, hold
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.progress import step
 from services.finalizer.row_topics import RowTopic
+from services.finalizer.serving import customer_limits
+from services.finalizer.streaming.starting import note_landed
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import tables
@@ -53,6 +55,8 @@ def forget(
     # Before anything is deleted: the list of who is refused, which a serving database that is lost gets from here.
     refused = frame_of(spark, [subject.forgotten(at_ms)]).coalesce(1)
     refused.write.format("delta").mode("append").save(tables.FORGOTTEN.path(warehouse))
+    # A checkpoint may be given up while topics still have what is deleted here.
+    note_landed(spark, driver.settings)
     with _all(turns):
         driver.serving.refuse([subject.forgotten(at_ms)])
         report = (
@@ -106,7 +110,8 @@ def _forget_viewer(driver: Driver, subject: Subject, viewer_id: str, at_ms: int)
 def _forget_customer(driver: Driver, customer_id: str) -> Report:
     """All rows of a customer, rollups included: no slice is left to be counted again."""
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
-    rows = {}
+    # First: a right that is missing is known before tables are read.
+    rows = customer_limits.delete_counts(driver.settings.customers_database, customer_id)
     for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
         records = read(spark, warehouse, table)
         nameless = holding(records.where(sf.col("key").isNull()), customer_id)

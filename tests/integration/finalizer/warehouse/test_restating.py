@@ -16,7 +16,7 @@ from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, Made, NothingReprocessed
 from services.finalizer.jobs.swap import SwapOutOfOrder
-from services.finalizer.streaming import raw, rollups
+from services.finalizer.streaming import rollups, starting
 from services.finalizer.streaming.rebuilding import MINUTES_VIEWS_MIN
 from services.finalizer.streaming.recount import Recount, recount
 from services.finalizer.warehouse import tables
@@ -186,11 +186,11 @@ def test_views_of_which_bronze_has_only_a_part_keep_the_rows_they_have(warehouse
     expect_truth(warehouse.installation, newest([*live, later, again]))
 
     # What a table holds of a topic that was recreated is distinguished from the former one's: their offsets overlap.
-    assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
-    assert raw.held(spark, place, tables.BRONZE, "recreated") == {}
+    assert starting.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
+    assert starting.held(spark, place, tables.BRONZE, "recreated") == {}
     warehouse.land_raw(beacons_of("c")[:2], topic_id="recreated")
-    assert raw.held(spark, place, tables.BRONZE, "recreated")[0] > len(beacons)
-    assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
+    assert starting.held(spark, place, tables.BRONZE, "recreated")[0] > len(beacons)
+    assert starting.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
 
 
 #: What readers of the serving database see, and which generations can be taken back.

@@ -3,8 +3,10 @@
 import json
 import random
 import re
+import shutil
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
@@ -22,16 +24,16 @@ from services.finalizer.jobs import reprocess
 from services.finalizer.jobs.deletions.tables import forget
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.serving.database import hash_of
 from services.finalizer.serving.fenced import Fenced
 from services.finalizer.serving.published import Slice
-from services.finalizer.streaming import raw, rollups
+from services.finalizer.serving.refused import hash_of
+from services.finalizer.streaming import rollups, starting
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
 from shared import codec
 from shared.schemas.span import SpanFields
 from shared.schemas.trace import Trace
-from shared.topics import LATE
+from shared.topics import BEACONS, LATE, RECORDING_INDEX, VIEWS
 from tests.documents import run_by
 from tests.integration.finalizer.expecting import expect_truth
 from tests.integration.finalizer.finalizing import HOUR_MS, MORNING_MS, a_view, newest
@@ -41,6 +43,7 @@ from tests.integration.finalizer.warehouse.warehousing import (
     Died,
     Warehouse,
     beacons_of,
+    finalizer_settings,
     finished,
     generations,
     somewhere,
@@ -270,7 +273,39 @@ def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession
         properties = spark.sql(f"SHOW TBLPROPERTIES {table.sql_name(str(tmp_path))}").collect()
         assert table.properties.items() <= {(row["key"], row["value"]) for row in properties}
     # What it held goes on to count.
-    assert raw.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
+    assert starting.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
+
+
+def test_where_streams_had_landed_is_known_without_the_rows_and_the_checkpoint(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = finalizer_settings(tmp_path, "postgresql://u@db", applications="recordings")
+    tables.ensure(spark, settings.warehouse_dir, auto_compact=False, rows_of=settings.row_topics)
+    spark.sql(
+        f"INSERT INTO {tables.BRONZE.sql_name(settings.warehouse_dir)} (topic, kafka_partition, kafka_offset, day, topic_id)"
+        " VALUES ('beacons', 0, 16, 1, 'id'), ('beacons', 1, 99, 1, 'id')"
+    )
+    for name, topic in (("bronze", BEACONS.name), ("recording_index", RECORDING_INDEX.name), ("views", VIEWS.name)):
+        folder = Path(settings.checkpoint_dir) / name
+        for file, text in (
+            ("identity.json", json.dumps({"format": 2, "warehouse": "w", "topics": {topic: "id"}})),
+            ("offsets/3", f'v1\n{{}}\n{{"{topic}":{{"0":20,"1":40}}}}'),
+            ("commits/3", "v1\n{}"),
+        ):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(text)
+
+    starting.note_landed(spark, settings)
+    shutil.rmtree(settings.checkpoint_dir)
+
+    def known(topic: str, topic_id: str = "id") -> Mapping[int, int]:
+        return starting.landed_before(spark, settings.warehouse_dir, topic, topic_id)
+
+    # What came after the note still has its rows.
+    assert known(BEACONS.name) == {0: 20, 1: 100}
+    assert known(VIEWS.name) == known(RECORDING_INDEX.name) == {0: 20, 1: 40}
+    # Of a topic that was recreated nothing has landed, and of one without a checkpoint nothing is known.
+    assert known(VIEWS.name, "recreated") == known(LATE.name) == {}
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
