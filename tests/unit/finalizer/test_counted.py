@@ -42,7 +42,5 @@ def test_of_an_applications_topic() -> None:
 
 def test_of_a_table() -> None:
     retention = Retention(days={}, minutes_days=0, recent_days=1)
-    Maintenance(
-        "", [tables.BRONZE], retention, every_seconds=1, vacuum_hours=1, clock_ms=lambda: 0, stop=threading.Event()
-    )
+    Maintenance("", [tables.BRONZE], retention, vacuum_hours=1, clock_ms=lambda: 0, stop=threading.Event())
     assert REGISTRY.get_sample_value("playhead_finalizer_maintenance_failures_total", {"table": "bronze"}) == 0

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,7 +45,7 @@ class Requests:
 
 @pytest.mark.parametrize("failure", FAILURES, ids=("of the JVM", "of Spark"))
 def test_a_request_that_spark_fails_for_waits_longer_each_time_and_holds_up_no_other(
-    failure: Callable[[], Exception], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    failure: Callable[[], Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[str] = []
     fails = True
@@ -57,7 +58,10 @@ def test_a_request_that_spark_fails_for_waits_longer_each_time_and_holds_up_no_o
 
     monkeypatch.setattr(steps, "forget", forget)
     requests: Any = Requests("large", "small")
-    settings = SimpleNamespace(checkpoint_dir=str(tmp_path / "checkpoint"), objects="", row_topics=(), profile="laptop")
+    settings = SimpleNamespace(
+        postgres_dsn=SimpleNamespace(get_secret_value=str), objects="", row_topics=(), profile="laptop"
+    )
+    monkeypatch.setattr(steps.reprocess_lock, "hold", lambda *_, **__: nullcontext())
     driver: Any = SimpleNamespace(settings=settings, stop=threading.Event(), crash_points=CrashPoints())
     unused: Any = SimpleNamespace(withdraw_rules=None)
     monkeypatch.setattr(Deletions, "_look_at_topics", lambda *_: {})
