@@ -76,7 +76,7 @@ _NOTE_KEPT: Final = """
 
 
 def expire_rollups(connection: psycopg.Connection, before_ms: int) -> None:
-    """Deletes the rollups from before a day's begin, also from the blocks that reach over it, and notes from when on they are kept."""
+    """Deletes the rollups from before a day's begin, also from the blocks that reach over it; notes what is kept."""
     hour = before_ms // HOUR_MS
     connection.execute(_NOTE_KEPT, (_OF_ALL, hour))
     connection.execute("DELETE FROM serving.rollups WHERE start < %s::timestamptz", (_time(before_ms),))

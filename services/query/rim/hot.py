@@ -35,8 +35,8 @@ _COVERAGE: Final = """
     SELECT c.is_whole, c.since_hour, (extract(epoch FROM p.published_at) * 1000)::bigint
     FROM serving.coverage AS c LEFT JOIN serving.published AS p ON true
 """
-#: From which hour on sums of these customers are kept. Of all customers that is when those of all are: for a single one that has less
-#: kept, the views of all would be read.
+#: From which hour on sums of these customers are kept. Of all at once, those who have less kept do not count: the views
+#: of all would be read for them.
 _SUMS_FROM: Final = """
     SELECT max(f.hour) FROM serving.sums_from AS f WHERE f.customer_id = '' OR f.customer_id = ANY(%(customers)s::text[])
 """

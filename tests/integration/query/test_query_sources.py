@@ -211,7 +211,9 @@ def test_a_question_that_begins_before_sums_are_kept_is_answered_from_views(inst
         async with installation.answering() as answering:
 
             async def sources(customer: str, from_: str) -> set[str]:
-                one = asking.question(Asked(customer=customer, metrics="views", from_=from_, to=str(T0_MS + 6 * DAY_MS)))
+                one = asking.question(
+                    Asked(customer=customer, metrics="views", from_=from_, to=str(T0_MS + 6 * DAY_MS))
+                )
                 found = await answering.answer(one)
                 names = {source.name for source in found.about.sources}
                 if "sums" not in names:
@@ -222,7 +224,9 @@ def test_a_question_that_begins_before_sums_are_kept_is_answered_from_views(inst
             assert await sources("acme", whole) == {"sums"}
             installation.serving.expire_customer("acme", views_before_day=0, rollups_before_ms=kept_ms)
             assert await sources("acme", whole) == await sources("acme,other", whole) == views_of
-            assert await sources("acme", later) == await sources("other", whole) == await sources("*", whole) == {"sums"}
+            assert (
+                await sources("acme", later) == await sources("other", whole) == await sources("*", whole) == {"sums"}
+            )
             installation.serving.expire(rollups_before_ms=kept_ms, views_since_hour=0)
             assert await sources("other", whole) == await sources("*", whole) == views_of
             # Sums that are gone do not come back with days that are longer now.
