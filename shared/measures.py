@@ -6,9 +6,13 @@ triggers are in a migration, which never changes once it was released: tests hol
 
 from typing import Final
 
+#: Before this, ms since 1970, a view neither counts nor is open: clocks of clients may be wrong.
+_EARLIEST_MS: Final = "first_append_ms - 86400000"
 #: When a view counts, ms since 1970: at its end, but never far from the time when its beacons came. Clocks of clients may be
 #: wrong, and must not open slices years away.
-COUNTED_MS: Final = "greatest(least(view_end_ms, last_append_ms + 3600000), first_append_ms - 86400000)"
+COUNTED_MS: Final = f"greatest(least(view_end_ms, last_append_ms + 3600000), {_EARLIEST_MS})"
+#: From when on a view is open, ms since 1970; up to `COUNTED_MS`. A clock of long ago must not make a view open for years.
+BEGAN_MS: Final = f"greatest(view_start_ms, {_EARLIEST_MS})"
 #: A view that was taken back counts nowhere.
 COUNTS: Final = "NOT deleted"
 

@@ -115,7 +115,6 @@ def rebuilding_of(
         sets=settings.sets,
         members_max=settings.members_max,
         customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
-        minutes_days=settings.minutes_days,
         turn=landing.turn,
         clock_ms=clock_ms,
         crash_points=crash_points,

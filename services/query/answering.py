@@ -111,7 +111,10 @@ class Answering:
         return await self._of_views(question)
 
     async def _of_sums(self, question: Question) -> Answer:
-        table, published_ms = await self._hot.sums(question)
+        found = await self._hot.sums(question)
+        if found is None:
+            return await self._of_views(question)
+        table, published_ms = found
         statement = figures.adding_up(question)
         rows = await self._engine.ask(statement, {"sums": table})
         return await _composed(question, rows, _about(question, [Source("sums")], published_ms))

@@ -14,7 +14,7 @@ from shared.metrics import SERVING_DIFFERENT_SLICES, SERVING_HOT_SLICES
 log = structlog.get_logger(__name__)
 
 #: Slices of hours that are over, that nobody has changed for so many seconds nor since the finalizer last published, and that it
-#: is not about to count.
+#: is not about to count. Where hot rows are kept for longer than rollups, there is nothing to compare them with.
 _CLOSED: Final = """
     SELECT array_agg(t.hour) AS hours, array_agg(t.customer_id) AS customers FROM (
         SELECT s.start AS hour, s.customer_id FROM serving.sums AS s WHERE s.grain = 'hour'
@@ -26,6 +26,7 @@ _CLOSED: Final = """
       AND NOT EXISTS (SELECT FROM serving.hot_slices AS h WHERE h.hour = t.hour AND h.customer_id = t.customer_id
                         AND (h.changed_at > now() - %s * interval '1 second'
                              OR h.changed_at > (SELECT f.published_at FROM finalizer.fence AS f)))
+      AND NOT EXISTS (SELECT FROM serving.sums_from AS f WHERE f.customer_id IN ('', t.customer_id) AND t.hour < f.hour)
       AND NOT EXISTS (SELECT FROM finalizer.dirty_slices AS d WHERE d.hour = t.hour AND d.customer_id = t.customer_id)
 """
 DIFFERING: Final = f"""

@@ -79,7 +79,8 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     #: Beacons that came after their view's lateness window.
     late: int
     views_started: int
-    #: Views finished for the first time (revision 1), and later revisions.
+    #: Views finished for the first time (revision 1), and later revisions. If a finished play turns out to be part of another one,
+    #: this stays counted, and so do all counts of views that finished; what was counted before its finish is taken back.
     views_finished: int
     views_revised: int
     #: Of the views that finished for the first time.

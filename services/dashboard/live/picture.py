@@ -94,6 +94,10 @@ class LiveCustomer(msgspec.Struct, frozen=True):
     now: Figures | None
     totals: Figures
 
+    def figure(self, name: str) -> int:
+        """A gauge of now, or the sum of a count: `now` has the counts of its 5 seconds under the same names."""
+        return ((self.now or {}) | self.totals).get(name, 0)
+
 
 class LivePicture(msgspec.Struct, frozen=True):
     """Figures of 5 seconds each up to `shown_until_ms`. `series` has a value for each of them from `from_ms` on; null: unknown.
@@ -145,13 +149,12 @@ def ranked(customers: Mapping[str, Any], order: Order) -> list[LiveCustomer]:
     above, below = _ORDERS[order.by]
 
     def place(one: LiveCustomer) -> tuple[bool, float, int, str]:
-        figures = one.totals | (one.now or {})
-        of = figures.get(below, 0) if below else 1
-        value = figures.get(above, 0) / of if of else 0.0
-        return not of, value if order.is_ascending else -value, -figures.get("viewers_now", 0), one.customer
+        of = one.figure(below) if below else 1
+        value = one.figure(above) / of if of else 0.0
+        return not of, value if order.is_ascending else -value, -one.figure("viewers_now"), one.customer
 
     if below:
-        listed = [one for one in listed if (one.totals | (one.now or {})).get(below, 0) >= order.n_min]
+        listed = [one for one in listed if one.figure(below) >= order.n_min]
     listed.sort(key=place)
     return listed[:LISTED_MAX]
 

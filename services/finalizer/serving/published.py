@@ -66,9 +66,19 @@ def replace_slices(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
     connection.execute(_REFRESH_BLOCKS, dirty)
 
 
+#: Under this id is what holds of all customers.
+_OF_ALL: Final = ""
+#: What has been deleted does not come back if more is kept later.
+_NOTE_KEPT: Final = """
+    INSERT INTO serving.sums_from AS t VALUES (%s, %s)
+    ON CONFLICT (customer_id) DO UPDATE SET hour = excluded.hour WHERE t.hour < excluded.hour
+"""
+
+
 def expire_rollups(connection: psycopg.Connection, before_ms: int) -> None:
-    """Deletes the rollups from before a day's begin, also from the blocks that reach over it."""
+    """Deletes the rollups from before a day's begin, also from the blocks that reach over it; notes what is kept."""
     hour = before_ms // HOUR_MS
+    connection.execute(_NOTE_KEPT, (_OF_ALL, hour))
     connection.execute("DELETE FROM serving.rollups WHERE start < %s::timestamptz", (_time(before_ms),))
     connection.execute("DELETE FROM serving.blocks WHERE (block + 1) << level <= %s", (hour,))
     # All that reach over the hour hold the one before it.
@@ -108,6 +118,7 @@ def expire_of_customer(
     """As `expire_rollups` and `expire_views`, of one customer: hot rows of earlier days, sums of earlier times."""
     connection.execute("DELETE FROM serving.views WHERE customer_id = %s AND day < %s", (customer_id, views_before_day))
     hour = rollups_before_ms // HOUR_MS
+    connection.execute(_NOTE_KEPT, (customer_id, hour))
     deleted = "DELETE FROM serving.rollups WHERE customer_id = %s AND start < %s::timestamptz"
     connection.execute(deleted, (customer_id, _time(rollups_before_ms)))
     connection.execute(

@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 
 #: Dirty slices with fewer views are counted again whole: to read their other minutes costs more.
 MINUTES_VIEWS_MIN: Final = 20_000
+#: For so many days before today minutes are kept, however few `FINALIZER_MINUTES_DAYS` are.
+_MINUTES_DAYS_MIN: Final = 1
 #: The stream of what is counted again, in metrics.
 _ROLLUPS: Final = "rollups"
 
@@ -39,7 +41,6 @@ class Rebuilding:
         sets: Sets,
         members_max: int,
         customer_limits: CustomerLimits,
-        minutes_days: int,
         turn: AbstractContextManager[Any],
         clock_ms: Callable[[], int],
         crash_points: CrashPoints,
@@ -54,8 +55,6 @@ class Rebuilding:
         self._sets = sets
         self._members_max = members_max
         self._customer_limits = customer_limits
-        #: For how many days table `rollups` has minutes; 0 for ever.
-        self._minutes_days = minutes_days
         self._minutes_views_min = MINUTES_VIEWS_MIN
         self._turn = turn
         self._clock_ms = clock_ms
@@ -74,7 +73,7 @@ class Rebuilding:
         with self._turn:
             is_crowded = False
             while slices := self._serving.dirty(self._at_once or self._slices_max):
-                minutes = {} if is_crowded else self._minutes_of(slices)
+                minutes = {} if is_crowded else self._minutes_of(spark, slices)
                 try:
                     rebuilt = self._rebuilt(spark, slices, minutes)
                 except rollups.Crowded:
@@ -93,15 +92,15 @@ class Rebuilding:
         self._at_once = None
         return 0
 
-    def _minutes_of(self, slices: Sequence[Slice]) -> dict[Slice, list[int]]:
+    def _minutes_of(self, spark: SparkSession, slices: Sequence[Slice]) -> dict[Slice, list[int]]:
         """The minutes of large slices that are counted again, where the others are still in table `rollups`."""
         names = ["+".join(names) for names in self._sets]
         found = self._serving.dirty_minutes(slices, names, views_min=self._minutes_views_min)
-        if not self._minutes_days:
-            return found
-        # A day before they are deleted.
-        first_hour = (self._clock_ms() // DAY_MS - self._minutes_days + 1) * 24
-        return {one: minutes for one, minutes in found.items() if one.hour >= first_hour}
+        # Of older hours minutes may be deleted, or were while fewer days of them were kept.
+        first_hour = (self._clock_ms() // DAY_MS - _MINUTES_DAYS_MIN) * 24
+        old = [one for one in found if one.hour < first_hour]
+        gone = set(old) - rollups.with_minutes(spark, self._location, old) if old else set()
+        return {one: minutes for one, minutes in found.items() if one not in gone}
 
     def _rebuilt(
         self, spark: SparkSession, slices: Sequence[Slice], minutes: Mapping[Slice, Collection[int]]

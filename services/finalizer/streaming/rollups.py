@@ -110,6 +110,17 @@ def rebuild(
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
 
 
+def with_minutes(spark: SparkSession, warehouse: str, wanted: Sequence[Slice]) -> set[Slice]:
+    """Those of some slices of which table `rollups` has all minutes: together these have the hour's views."""
+    total = (sf.col("dimensions") == "") & (sf.col("grain") != "day") & in_slices(wanted)
+    stored = read_where(
+        spark, warehouse, tables.ROLLUPS, sf.col("day").isin(*{one.hour // 24 for one in wanted}) & total
+    )
+    of_minutes = sf.sum(sf.when(sf.col("grain") == "minute", sf.col("views")).otherwise(-sf.col("views")))
+    found = stored.groupBy("hour", "customer_id").agg(of_minutes.alias("beyond")).where("beyond = 0").collect()
+    return {Slice(row["hour"], row["customer_id"]) for row in found}
+
+
 def _limit(members_max: int, own: Mapping[str, int]) -> Column:
     if not own:
         return sf.lit(members_max)

@@ -165,7 +165,7 @@ def beside(question: Question, answer: Answer) -> Question | None:
     """The question for what an answer is compared with, of the same groups; None where it is compared with nothing."""
     if question.compare is None:
         return None
-    pinned = pins(answer) if question.by else None
+    pinned = _pins(question, answer) if question.by else None
     buckets = question.buckets.of(question.compare) if question.buckets else None
     return replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
 
@@ -182,10 +182,11 @@ def compared(answer: Answer, other: Answer) -> Answer:
     return msgspec.structs.replace(answer, compared=other)
 
 
-def pins(answer: Answer) -> tuple[tuple[str | None, ...], ...]:
-    """The keys of the groups that an answer lists."""
+def _pins(question: Question, answer: Answer) -> tuple[tuple[str | None, ...], ...]:
+    """The keys of the groups that an answer lists; and the unknown value of one dimension, which is never of `(other)`."""
     groups = answer.groups if isinstance(answer, Breakdown | Timeseries) else None
-    return tuple(tuple(group.key) for group in groups or () if group.kind != "other")
+    listed = [tuple(group.key) for group in groups or () if group.kind != "other"]
+    return tuple(dict.fromkeys([*listed, (None,)] if len(question.by) == 1 else listed))
 
 
 def size(answer: Answer) -> int:

@@ -35,6 +35,11 @@ _COVERAGE: Final = """
     SELECT c.is_whole, c.since_hour, (extract(epoch FROM p.published_at) * 1000)::bigint
     FROM serving.coverage AS c LEFT JOIN serving.published AS p ON true
 """
+#: From which hour on sums of these customers are kept. Of all at once, those who have less kept do not count: the views
+#: of all would be read for them.
+_SUMS_FROM: Final = """
+    SELECT max(f.hour) FROM serving.sums_from AS f WHERE f.customer_id = '' OR f.customer_id = ANY(%(customers)s::text[])
+"""
 _OWNED: Final = """
     SELECT o.hour, o.customer_id, max(o.changed_at) FROM (
         SELECT h.hour, h.customer_id, h.changed_at FROM serving.hot_slices AS h
@@ -86,18 +91,25 @@ class HotDatabase:
         self._postgres = postgres
         self._rows_max = rows_max
 
-    async def sums(self, question: Question) -> tuple[pa.Table, int | None]:
-        """Table `sums` of a question, and when sums were last brought up to date."""
+    async def sums(self, question: Question) -> tuple[pa.Table, int | None] | None:
+        """Table `sums` of a question, and when sums were last brought up to date; None where it begins before sums are kept."""
         sql, parameters = sums.statement(question)
 
-        async def read(connection: psycopg.AsyncConnection) -> tuple[list[Any], int | None]:
+        async def read(connection: psycopg.AsyncConnection) -> tuple[list[Any], int | None] | None:
             async with connection.cursor(row_factory=tuple_row) as cursor:
+                await cursor.execute(_SUMS_FROM, {"customers": question.customers.listed})
+                (from_hour,) = await cursor.fetchone() or (None,)
+                if from_hour is not None and question.range.first_hour < from_hour:
+                    return None
                 await cursor.execute(_COVERAGE)
                 _, _, published_ms = await cursor.fetchone() or (False, None, None)
                 await cursor.execute(sql, parameters)
                 return await cursor.fetchall(), published_ms
 
-        rows, published_ms = await self._postgres.ask(read)
+        found = await self._postgres.ask(read)
+        if found is None:
+            return None
+        rows, published_ms = found
         return _table(rows, {name: _kind_of_sum(name) for name in sums.columns_of(question)}), published_ms
 
     async def rows(self, question: Question, is_known: Callable[[str], bool]) -> HotRows:

@@ -218,7 +218,7 @@ def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"]
+    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 
@@ -329,6 +329,24 @@ def test_hours_differ_only_where_the_finalizer_has_published_since_the_rows_came
         serving.publish(Rebuilt([here], MEASURES, []), checkpoint_id="c", batch_id=3)
         assert compare(connection, 0.0) == [(hour_of(one), "acme")]
         assert compare(connection, 600.0) == []
+
+
+def test_hours_do_not_differ_whose_rollups_are_kept_for_less_long_than_their_rows(serving: Serving, dsn: str) -> None:
+    serving.keep_views(0)
+    views = [a_view("here", watch_ms=10), a_view("there", customer="other", watch_ms=20)]
+    slices = [Slice(hour_of(view), view.customer_id) for view in views]
+    over_ms = (hour_of(views[0]) + 1) * 3_600_000
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE serving.coverage SET is_whole = true")
+        serving.bring_recent(_rows(*views))
+        groups = [group(views[0], 10), group(views[1], 20)]
+        serving.publish(Rebuilt(slices, MEASURES, groups), checkpoint_id="c", batch_id=1)
+        serving.expire_customer("acme", views_before_day=0, rollups_before_ms=over_ms)
+        assert compare(connection, 0.0) == []
+        serving.expire(rollups_before_ms=over_ms, views_since_hour=0)
+        assert compare(connection, 0.0) == []
+        assert connection.execute("SELECT count(*) FROM serving.rollups").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM serving.views").fetchone() == (2,)
 
 
 def test_hours_whose_rows_came_after_the_finalizer_published_them_are_read_from_rollups_once_they_were_compared(

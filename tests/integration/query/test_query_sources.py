@@ -197,6 +197,46 @@ def test_dirty_hours_are_answered_by_hot_rows_and_others_by_the_warehouse(instal
     expect_truth(installation, former, seed=13, questions=40)
 
 
+def test_a_question_that_begins_before_sums_are_kept_is_answered_from_views(installation: Installation) -> None:
+    chance = random.Random(8)
+    views = [a_view(chance, f"view-{number}") for number in range(60)]
+    installation.in_warehouse(views)
+    installation.in_postgres(views)
+    # Of these hours the rollups are read, and there are none.
+    installation.settle()
+    kept_ms = T0_MS + DAY_MS
+    whole, later = (str(from_ms) for from_ms in (T0_MS - DAY_MS, kept_ms))
+
+    async def ask() -> None:
+        async with installation.answering() as answering:
+
+            async def sources(customer: str, from_: str) -> set[str]:
+                one = asking.question(
+                    Asked(customer=customer, metrics="views", from_=from_, to=str(T0_MS + 6 * DAY_MS))
+                )
+                found = await answering.answer(one)
+                names = {source.name for source in found.about.sources}
+                if "sums" not in names:
+                    asking.expect(one, found, views)
+                return names
+
+            views_of = {"warehouse", "hot_rows"}
+            assert await sources("acme", whole) == {"sums"}
+            installation.serving.expire_customer("acme", views_before_day=0, rollups_before_ms=kept_ms)
+            assert await sources("acme", whole) == await sources("acme,other", whole) == views_of
+            assert (
+                await sources("acme", later) == await sources("other", whole) == await sources("*", whole) == {"sums"}
+            )
+            installation.serving.expire(rollups_before_ms=kept_ms, views_since_hour=0)
+            assert await sources("other", whole) == await sources("*", whole) == views_of
+            # Sums that are gone do not come back with days that are longer now.
+            installation.serving.expire(rollups_before_ms=kept_ms - DAY_MS, views_since_hour=0)
+            assert await sources("*", str(kept_ms - HOUR_MS)) == views_of
+            assert await sources("*", later) == {"sums"}
+
+    asyncio.run(ask())
+
+
 def test_with_too_many_hot_rows_the_warehouse_answers_and_says_so(installation: Installation) -> None:
     chance = random.Random(14)
     views = [a_view(chance, f"view-{number}", deleted=False) for number in range(50)]

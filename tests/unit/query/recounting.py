@@ -79,6 +79,11 @@ def counts_at(view: View) -> int:
     return max(min(view.view_end_ms, view.last_append_ms + HOUR_MS), view.first_append_ms - DAY_MS)
 
 
+def began_at(view: View) -> int:
+    """From when on it was open: never more than a day before its first beacon came."""
+    return max(view.view_start_ms, view.first_append_ms - DAY_MS)
+
+
 def ratio(above: float, below: float) -> float | None:
     return above / below if below else None
 

@@ -4,13 +4,14 @@ import asyncio
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from services.query.core import answer as answers
-from services.query.core.answer import About, Answer, Breakdown, Distribution, Span
-from services.query.core.question import Asked, AskedBreakdown, AskedDistribution, Question
+from services.query.core.answer import About, Answer, Breakdown, Distribution, Span, Timeseries
+from services.query.core.question import Asked, AskedBreakdown, AskedDistribution, AskedSeries, Question
 from services.query.core.sql import figures
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
@@ -67,6 +68,39 @@ def test_a_distribution_stands_beside_that_of_another_range(engine: Engine, comp
     expect(one, found, views)
     expect(other, found.compared, views)
     assert other.range.from_ms == (T0_MS if compare == "previous" else int(compare))
+
+
+@pytest.mark.parametrize("metrics", ["views", "views,startup_ms_p50"])
+@pytest.mark.parametrize(("shape", "given"), [(AskedBreakdown, {"limit": 1}), (AskedSeries, {"bucket": "day"})])
+def test_values_that_were_unknown_before_are_of_no_other_group_where_now_all_are_known(
+    engine: Engine, shape: type[AskedBreakdown | AskedSeries], given: dict[str, Any], metrics: str
+) -> None:
+    """In one statement for sums and in one for percentiles."""
+    cdns = {1: ["akamai"] * 9 + ["fastly"] * 2, 0: ["akamai"] * 8 + ["fastly"] * 3 + [None] * 5}
+    views = [
+        a_view(random.Random(number), f"{day} {number}", cdn=cdn, deleted=False, **_at(T0_MS + day * DAY_MS))
+        for day, of_day in cdns.items()
+        for number, cdn in enumerate(of_day)
+    ]
+    within = {"from_": str(T0_MS + DAY_MS), "to": str(T0_MS + 2 * DAY_MS), "compare": "previous"}
+    one = question(shape(by="cdn", metrics=metrics, **within, **given))
+    own = answered(engine, one, views)
+    other = answers.beside(one, own)
+    assert other is not None
+    found = answers.compared(own, answered(engine, other, views))
+
+    if isinstance(found, Breakdown):
+        listed = [(group.labels[0], group.n, group.compared["views"].value) for group in found.groups if group.compared]
+        assert listed == [("akamai", 9, 8), ("(other)", 2, 3)]
+    else:
+        assert isinstance(found, Timeseries)
+        assert found.compared is not None
+        lines = {group.labels[0]: group.n for group in found.compared.groups or ()}
+        assert lines == {"akamai": 8, "fastly": 3, "(unknown)": 5}
+
+
+def _at(at_ms: int) -> dict[str, int]:
+    return dict.fromkeys(("view_start_ms", "view_end_ms", "first_append_ms", "last_append_ms"), at_ms)
 
 
 def test_the_cdns_of_166_views_of_which_25_have_none_add_up_to_166(engine: Engine) -> None:

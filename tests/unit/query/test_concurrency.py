@@ -17,7 +17,7 @@ from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.listing import NOW_MS
 from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, counts_at
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, began_at, counts_at
 
 WITHIN = {"from": str(T0_MS), "to": str(T0_MS + 2 * DAY_MS)}
 
@@ -45,17 +45,17 @@ def touching(views: list[View], length_ms: int = 2 * DAY_MS) -> list[View]:
     """Those that were open at some time of the range."""
     end_ms = T0_MS + length_ms
     read = [view for view in views if not view.deleted and T0_MS <= counts_at(view) < end_ms + DAY_MS]
-    return [view for view in read if view.view_start_ms < end_ms and counts_at(view) > max(T0_MS, view.view_start_ms)]
+    return [view for view in read if began_at(view) < end_ms and counts_at(view) > max(T0_MS, began_at(view))]
 
 
 def at_once(views: list[View], at_ms: int) -> int:
-    return sum(view.view_start_ms <= at_ms < counts_at(view) for view in views)
+    return sum(began_at(view) <= at_ms < counts_at(view) for view in views)
 
 
 def curve(views: list[View], video: str, answer: Concurrency) -> list[Audience]:
     """Of each step the most at once, and when that was first: a count changes at beginnings and ends alone."""
     own = [view for view in views if view.video_id == video]
-    changes = sorted({at_ms for view in own for at_ms in (view.view_start_ms, counts_at(view))})
+    changes = sorted({at_ms for view in own for at_ms in (began_at(view), counts_at(view))})
     found = []
     for from_ms in answer.at_ms:
         within = [from_ms, *(at_ms for at_ms in changes if from_ms < at_ms < from_ms + answer.step_ms)]
@@ -139,6 +139,15 @@ def test_a_view_that_ends_as_another_begins_is_not_open_beside_it(engine: Engine
     assert by_video["film"].views[:4] == [1, 1, 1, 0]
     assert by_video["news"].views[:7] == [0, 0, 1, 1, 1, 0, 0]
     assert by_video["news"].peak == Audience(T0_MS + 3 * HOUR_MS - minute, 1)
+
+
+def test_a_view_whose_clock_began_long_ago_is_open_from_a_day_before_its_first_beacon_on(engine: Engine) -> None:
+    late = structs.replace(shown("tv", "film", 30), view_start_ms=1)
+
+    (film,) = answered(engine, [late]).titles
+
+    assert film.views == [0] * 6 + [1] * 25 + [0] * 17
+    assert film.peak == Audience(T0_MS + 6 * HOUR_MS, 1)
 
 
 def test_titles_are_put_in_order_by_what_was_at_once_between_the_steps(engine: Engine) -> None:

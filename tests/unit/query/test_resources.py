@@ -22,7 +22,7 @@ from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
 from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, counts_at
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, began_at, counts_at
 
 
 def found(engine: Engine, views: list[View], **given: str) -> ViewList:
@@ -248,10 +248,10 @@ def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, v
 
     own = [view for view in views if view.video_id == "final" and not view.deleted]
     read = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 3 * DAY_MS]
-    begins = sorted({view.view_start_ms for view in read})
+    begins = sorted({began_at(view) for view in read})
     for point in asked.steps.curve(most):
         moments = [point.at_ms, *(at for at in begins if point.at_ms < at < point.at_ms + HOUR_MS)]
-        assert point.views == max(sum(one.view_start_ms <= at < counts_at(one) for one in read) for at in moments)
+        assert point.views == max(sum(began_at(one) <= at < counts_at(one) for one in read) for at in moments)
     assert asked.steps.step_ms == HOUR_MS
 
     ended = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 2 * DAY_MS]

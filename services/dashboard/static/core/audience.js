@@ -51,6 +51,8 @@ export function linesOfTitles({ at_ms, titles }) {
 
 /** How long after a range a view ends at the latest that counts as open in it. */
 const LATER_MS = DAY_MS;
+/** How long before its first beacon came a view is open at most: a client's clock may be wrong. */
+const EARLIER_MS = DAY_MS;
 
 /**
  * The place of the views that were open at a moment: begun, and not ended.
@@ -59,7 +61,7 @@ const LATER_MS = DAY_MS;
  * @param {{from_ms: number, to_ms: number}} range - In which they are counted.
  */
 export function viewsAt(at_ms, { filters }, range) {
-  const open = [{ number: "view_start_ms", below: at_ms + 1 }, { number: "view_end_ms", at_least: at_ms + 1 }];
+  const open = [{ number: "view_start_ms", below: at_ms + 1 }, { number: "first_append_ms", below: at_ms + EARLIER_MS + 1 }, { number: "view_end_ms", at_least: at_ms + 1 }];
   return { screen: "views", range: "", from: String(range.from_ms), to: String(range.to_ms + LATER_MS), filters: [...filters, ...open.map((one) => JSON.stringify(one))], more: {} };
 }
 

@@ -21,7 +21,7 @@ from services.finalizer.streaming.rebuilding import MINUTES_VIEWS_MIN
 from services.finalizer.streaming.recount import Recount, recount
 from services.finalizer.warehouse import tables
 from tests.integration.finalizer.expecting import expect_truth
-from tests.integration.finalizer.finalizing import HOUR_MS, a_view, newest
+from tests.integration.finalizer.finalizing import HOUR_MS, MORNING_MS, a_view, newest
 from tests.integration.finalizer.warehouse.warehousing import (
     DAY_MS,
     Died,
@@ -63,6 +63,21 @@ def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(
     assert not planned[0].parts
     # What batches keep while they run is given back, also after a death.
     assert _frames_kept(warehouse) <= kept_before
+
+
+def test_an_hour_whose_minutes_were_deleted_while_fewer_were_kept_is_counted_whole(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warehouse.driver.rebuilding, "_minutes_views_min", 0)
+    views = [a_view(f"view-{number}", view_end_ms=MORNING_MS + number * 60_000) for number in range(5)]
+    warehouse.land(views)
+    name = tables.ROLLUPS.sql_name(warehouse.settings.warehouse_dir)
+    warehouse.spark.sql(f"DELETE FROM {name} WHERE grain = 'minute'")
+    restated = msgspec.structs.replace(views[0], revision=2, watch_ms=7)
+
+    warehouse.land([restated])
+
+    expect_truth(warehouse.installation, newest([*views, restated]))
 
 
 def _recounts(monkeypatch: pytest.MonkeyPatch) -> list[Recount]:

@@ -40,9 +40,14 @@ async def test_customers_are_ordered_by_a_figure_of_enough_viewers_or_views(desk
         "once": {"viewers_now": 1, "rebuffering_now": 1, "views_started": 1, "failures": 1},
         "idle": {"viewers_now": 0},
     }
+    # Gauges are of the newest 5 seconds; counts are of all that is shown, as the page shows them.
+    gauges = {name: {key: of for key, of in one.items() if key.endswith("_now")} for name, one in figures.items()}
     desk.board.take_records([live(100, customer_id=name, **one) for name, one in figures.items()])
+    desk.board.take_records(
+        [live(101, customer_id=name, **one) for name, one in (gauges | {"large": figures["large"]}).items()]
+    )
     stream = await desk.client.get("/v1/live/stream")
-    while (await next_picture(stream))["state"] != "live":
+    while (picture := await next_picture(stream))["state"] != "live" or len(picture["series"]["viewers_now"]) < 2:
         pass
     stream.close()
 

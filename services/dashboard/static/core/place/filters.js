@@ -176,8 +176,9 @@ function wordsOf(one, titleOf, tz) {
   const field = String(inner.number);
   // No number of a view is below 0.
   if (isNot && inner.at_least === 0 && inner.below === undefined) return `${titleOf(field)} is (unknown)`;
-  const bound = (/** @type {number} */ value) => (/^view_(start|end)_ms$/.test(field) ? momentText(value, tz, { seconds: true }) : /_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
-  if (/^view_(start|end)_ms$/.test(field)) {
+  const isTime = /_(start|end|append)_ms$/.test(field);
+  const bound = (/** @type {number} */ value) => (isTime ? momentText(value, tz, { seconds: true }) : /_ms(_avg)?$/.test(field) ? durationText(value) : field.endsWith("_bps") ? bitrateText(value) : value);
+  if (isTime) {
     const span = [inner.at_least !== undefined && `from ${bound(inner.at_least)}`, inner.below !== undefined && `before ${bound(inner.below)}`].filter(Boolean).join(" and ");
     return `${titleOf(field)} ${isNot ? `not (${span})` : span}`;
   }

@@ -12,7 +12,7 @@ export const GLOSSARY = [
   },
   {
     "name": "viewers",
-    "formula": "number of distinct viewer_user_id, else viewer_id, that are not null; for whole hours estimated by a sketch, about 2 %",
+    "formula": "number of distinct viewer_user_id, else viewer_id, that are not null; an id that several customers have counts once",
     "source": "Mux, unique viewers",
     "clients": "mux, EPAS, native, where the page gives an id or mux-embed its cookie",
     "mux": "same",

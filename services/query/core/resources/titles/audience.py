@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from services.query.core.calendar import DAY_MS, WIDTHS_MS, Range, fitting
-from shared.measures import COUNTED_MS
+from shared.measures import BEGAN_MS, COUNTED_MS
 
 #: A view that was watched in the range may end, and so count, this much later.
 _LATER_MS: Final = DAY_MS
-#: What `Steps.open` reads, besides the time at which a view counts.
+#: What `Steps.open` reads, besides the times by which a view counts.
 BEGAN_FIELD: Final = "view_start_ms"
 #: Into how many cells a step is divided, and each of those, to find the most at once; the last ones are single ms. Steps of every
 #: width divide so.
@@ -47,15 +47,15 @@ class Steps:
         """When a row of relation `views` was open, as columns `began` and `ended`: ms of the curve, cut to it."""
         first, length = self.range.from_ms, max(0, self.until_ms - self.range.from_ms)
         return (
-            f"CAST(greatest({BEGAN_FIELD} - {first:d}, 0) AS bigint) AS began,"
+            f"CAST(greatest({BEGAN_MS} - {first:d}, 0) AS bigint) AS began,"
             f" CAST(least({COUNTED_MS} - {first:d}, {length:d}) AS bigint) AS ended"
         )
 
     @property
     def touches(self) -> str:
         """Whether it was open at some time of the curve. One that ended when it began, or before, never was."""
-        is_open = f"{COUNTED_MS} > greatest({BEGAN_FIELD}, {self.range.from_ms:d})"
-        return f"{BEGAN_FIELD} < {self.until_ms:d} AND {is_open}"
+        is_open = f"{COUNTED_MS} > greatest({BEGAN_MS}, {self.range.from_ms:d})"
+        return f"{BEGAN_MS} < {self.until_ms:d} AND {is_open}"
 
     def most_at_once(self, limit: int) -> str:
         """Tables, the last one `most`: of each curve with one of the `limit` highest peaks, the most at once within each step.

@@ -239,4 +239,5 @@ test("when views began is a moment in the words of a filter", () => {
   const began = { number: "view_start_ms", at_least: 1_795_996_800_000, below: 1_795_996_860_000 };
   assert.equal(filterText(JSON.stringify(began), () => "Began", "UTC"), "Began from 30 Nov, 00:00:00 and before 30 Nov, 00:01:00");
   assert.equal(filterText(JSON.stringify({ not: began }), () => "Began", "UTC"), "Began not (from 30 Nov, 00:00:00 and before 30 Nov, 00:01:00)");
+  assert.equal(filterText(JSON.stringify({ number: "first_append_ms", below: began.below }), () => "First beacon came", "UTC"), "First beacon came before 30 Nov, 00:01:00");
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chosenOf, linesOfLive, linesOfTitles, liveOfTitle, toggled } from "../../../../../services/dashboard/static/core/audience.js";
+import { chosenOf, linesOfLive, linesOfTitles, liveOfTitle, toggled, viewsAt } from "../../../../../services/dashboard/static/core/audience.js";
 import { filterOf } from "../../../../../services/dashboard/static/core/place/filters.js";
 
 test("titles that are drawn together are those of the address, and a click adds or takes one", () => {
@@ -17,6 +17,16 @@ test("each title has a line of its own, also two of one name and one without", (
   const { times, lines } = linesOfTitles({ at_ms: [60_000, 120_000], titles });
   assert.deepEqual(times, [60, 120]);
   assert.deepEqual(lines.map(({ title, key, values }) => [title, key, values]), [["Final (1)", ["1"], [0, 1]], ["Final (2)", ["2"], [1, 2]], ["3", ["3"], [2, 3]], ["4", ["4"], [3, 4]], ["5", ["5"], [4, 5]]]);
+});
+
+test("views that were open at a moment had begun, by a clock of at most a day before their first beacon, and had not ended", () => {
+  const { from, to, filters } = viewsAt(200_000_000, { filters: [] }, { from_ms: 0, to_ms: 300_000_000 });
+  assert.deepEqual([from, to], ["0", "386400000"]);
+  assert.deepEqual(filters.map((one) => JSON.parse(one)), [
+    { number: "view_start_ms", below: 200_000_001 },
+    { number: "first_append_ms", below: 286_400_001 },
+    { number: "view_end_ms", at_least: 200_000_001 },
+  ]);
 });
 
 test("live figures know a title by its name, and under one filter that names a value", () => {
