@@ -61,7 +61,7 @@ class QuerySettings(AccountsSettings):
         default=4,
         ge=1,
         le=256,
-        description="questions that DuckDB answers at a time: callers take turns, and one alone has all but one of them",
+        description="questions that DuckDB answers at a time: an organisation has all but one of them, a caller all but two",
     )
     caller_questions_max: int = pydantic.Field(
         default=16,

@@ -105,7 +105,7 @@ class Desk:
         began = time.perf_counter()
         with self._limit.of(caller.name):
             # What the engine is asked meanwhile takes the caller's turns.
-            known = CALLER.set(caller.name)
+            known = CALLER.set((caller.organisation, caller.name))
             try:
                 async with asyncio.timeout(self._seconds_max):
                     yield

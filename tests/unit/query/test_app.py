@@ -64,7 +64,7 @@ class FakeAnswers:
     def __init__(self) -> None:
         self.found: Answer | Exception = Overall(ABOUT, 3, {"views": Figure(3, 3)})
         self.asked: list[Question] = []
-        self.callers: list[str] = []
+        self.callers: list[tuple[str, str]] = []
         self.holds: asyncio.Event | None = None
         self.has_begun = asyncio.Event()
         self.was_cancelled = False
@@ -357,7 +357,7 @@ async def test_the_engine_knows_whose_question_it_answers() -> None:
     async with desk() as at:
         for who in (METRICS_TOKEN, GLOBEX_VIEWER, METRICS_TOKEN):
             assert (await at.get("/v1/overall", who))[0] == 200
-        assert at.answers.callers == ["token:t", "person:viewer-globex", "token:t"]
+        assert at.answers.callers == [("globex", one) for one in ("token:t", "person:viewer-globex", "token:t")]
 
 
 @pytest.mark.parametrize("path", ["/v1/overall", "/v1/metrics", "/v1/exports"])
