@@ -137,7 +137,7 @@ async def measure_together(answering: Answering, rounds: int, *, has_goal: bool)
 
     async def person(first: int) -> None:
         # Of one caller alone a thread would stay free.
-        CALLER.set(f"person:{first}")
+        CALLER.set(("", f"person:{first}"))
         for number in range(first, first + rounds):
             every = all_questions(number)
             for asked in [one for one in every if one.p50_goal_ms is not None] if has_goal else [every[1]]:

@@ -73,7 +73,8 @@ class QuerySettings(AccountsSettings):
         default=50.0,
         gt=0,
         le=100_000,
-        description="requests of one caller; four seconds' requests may come at once, others are refused (429)",
+        description="requests of one caller, and ten times as many of an organisation; four seconds' requests may come at once,"
+        " others are refused (429)",
     )
     seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="seconds for one question, its wait included"

@@ -30,6 +30,7 @@ from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.openapi import Operation
+from services.rim.turns.rates import TooManyRequests
 from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
 from tests.unit.query.door import NotedLooks, Nowhere, door
 
@@ -249,6 +250,8 @@ async def test_figures_of_single_viewers_are_for_those_who_may_see_views_and_loo
         if named:
             # What cannot be noted is not shown.
             assert (await at.get(path, GLOBEX_VIEWER, **given))[0] == 503
+            at.audit.problem = TooManyRequests(2)
+            assert (await at.get(path, GLOBEX_VIEWER, **given))[0] == 429
         assert not at.answers.asked
         at.audit.problem = None
         # Who reads the rows of it: the answer does not matter.
