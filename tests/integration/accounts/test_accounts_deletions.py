@@ -4,12 +4,15 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 
 import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.deletions import STEPS
+from services.accounts.store.customers import deletions
+from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.query.deleting import Deleting
 from tests.integration.accounts.accounts_parts import Site, globex, invited, new_site
 
@@ -100,6 +103,30 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
     over = await home.got("GET", f"/v1/deletions/{whole['id']}", owner)
     assert (over["state"], over["steps"][-1]["found"]) == ("done", {"exports": 0, "saved_views": 1, "thresholds": 1})
     assert [row[0] for row in home.rows("SELECT customer_id FROM accounts.thresholds")] == ["other"]
+
+
+async def test_the_open_requests_of_one_organisation_delay_none_of_another(home: Site) -> None:
+    many, few = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
+    for organisation, customer, count in ((many, "acme", 150), (few, "globex", 1)):
+        with psycopg.connect(home.dsn) as connection:
+            connection.execute(
+                """WITH made AS (
+                    INSERT INTO accounts.deletions (organisation_id, customer_id, viewer, asked_by)
+                    SELECT %s, %s, 'v' || n, 'x' FROM generate_series(1, %s) AS n ORDER BY n RETURNING id
+                ) INSERT INTO accounts.deletion_steps (deletion_id, position, step) SELECT id, 0, %s FROM made""",
+                (organisation, customer, count, STEPS[0]),
+            )
+    requests = DeletionRequests(home.dsn)
+    found = requests.open()
+    assert (len(found), [one.customer_id for one in found[:3]]) == (100, ["acme", "globex", "acme"])
+    assert [one.viewer for one in found if one.customer_id == "acme"] == [f"v{number}" for number in range(1, 100)]
+    waiting = await home.accounts.postgres.ask(partial(deletions.waiting_for, step=STEPS[0]))
+    assert [customer for _, customer in waiting[:3]] == ["acme", "globex", "acme"]
+    # What waits until somebody mends it does not keep the later ones of its organisation waiting.
+    for one in found:
+        requests.waits(one, "NoObjects")
+    later = [one.viewer for one in requests.open() if one.customer_id == "acme"]
+    assert later[:52] == [*(f"v{number}" for number in range(100, 151)), "v1"]
 
 
 async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:
