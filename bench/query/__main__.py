@@ -136,8 +136,8 @@ async def measure_together(answering: Answering, rounds: int, *, has_goal: bool)
     found: list[float] = []
 
     async def person(first: int) -> None:
-        # Of one caller alone a thread would stay free.
-        CALLER.set(f"person:{first}")
+        # Of one organisation alone a thread would stay free.
+        CALLER.set((f"organisation:{first}", "person"))
         for number in range(first, first + rounds):
             every = all_questions(number)
             for asked in [one for one in every if one.p50_goal_ms is not None] if has_goal else [every[1]]:

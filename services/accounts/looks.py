@@ -8,26 +8,33 @@ from typing import Final, Protocol
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 from services.rim.database.pool import Postgres
+from services.rim.turns.rates import Rates
 
 #: The same look of the same actor is noted again after so long: a page asks for an open view every few seconds.
 AGAIN_MS: Final = 600_000
 _REMEMBERED_MAX: Final = 10_000
+#: Of an organisation in each process: the audit log is kept for good, so its growth has a bound.
+LOOKS_PER_SECOND: Final = 20.0
 
 
 class Audit(Protocol):
     """Where looks are noted."""
 
     async def note(self, actor: Actor, action: str, *targets: str) -> None:
-        """Notes each target, unless it was noted lately. Raises as `Postgres.ask`: what cannot be noted is not shown."""
+        """Notes each target, unless it was noted lately. What cannot be noted is not shown.
+
+        Raises as `Postgres.ask`, and `TooManyRequests` where an organisation looks at too much.
+        """
         ...
 
 
 class AccountsAudit:
     """`Audit` in schema `accounts`. Belongs to one event loop."""
 
-    def __init__(self, postgres: Postgres, now_ms: Callable[[], int]) -> None:
+    def __init__(self, postgres: Postgres, now_ms: Callable[[], int], *, rates: Rates | None = None) -> None:
         self._postgres = postgres
         self._now_ms = now_ms
+        self._rates = rates or Rates(LOOKS_PER_SECOND)
         self._noted: OrderedDict[tuple[str | None, str, str], int] = OrderedDict()
 
     async def note(self, actor: Actor, action: str, *targets: str) -> None:
@@ -36,6 +43,7 @@ class AccountsAudit:
         fresh = [one for one in dict.fromkeys(targets) if not self._is_known((actor.id, action, one), now_ms)]
         if not fresh:
             return
+        self._rates.charge(actor.organisation_id or "", len(fresh))
         texts = [one.replace("\0", "\ufffd") for one in fresh]
         await self._postgres.ask(partial(audit.add_all, actor=actor, action=action, targets=texts))
         for one in fresh:

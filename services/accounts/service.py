@@ -23,7 +23,7 @@ from services.accounts.store.audit import Actor
 from services.accounts.store.credentials import tokens
 from services.accounts.store.logins import factors, links, sessions
 from services.accounts.store.logins.links import AccountExists, Link, LinkSpent, Newcomer
-from services.rim.database.pool import Postgres
+from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 
 T = TypeVar("T")
 
@@ -274,8 +274,16 @@ class Accounts:
         await self.postgres.ask(partial(audit.add, actor=actor, action=action, target=target, details=details))
 
     async def clean(self) -> None:
-        """Deletes what is over."""
-        await self.postgres.ask(sessions.clean)
+        """Deletes what is over. A table for which that fails keeps no other from it; raises its error then."""
+        failed: Exception | None = None
+        for table in sessions.OVER:
+            try:
+                while await self.postgres.ask(partial(sessions.clean, table=table)):
+                    pass
+            except (PostgresAway, NotPublished, QueryRefused) as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     async def is_password(self, stored: str | None, password: str, *, email: str, address: str | None) -> bool:
         """Whether it is the password of this address; counted as logins are. Raises `LoginsTooMany`."""

@@ -17,7 +17,6 @@ from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.open_requests import OpenRequests
-from services.accounts.http.request_rates import Rates
 from services.accounts.http.requests import BODY_BYTES_MAX
 from services.accounts.http.routes import SESSION, AccountRoutes
 from services.accounts.looks import Audit
@@ -47,8 +46,9 @@ from services.rim.admin.guarded_runner import LINE_BYTES_MAX, GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.compression import compressing
 from services.rim.http.openapi import Operation
-from services.rim.http.problems import api_problems, problem_response
+from services.rim.http.problems import api_problems, problem_response, rate_response
 from services.rim.telemetry import metrics
+from services.rim.turns.rates import Rates, TooManyRequests
 from shared.http.problems import Problem
 from shared.metrics import DASHBOARD_REQUESTS
 
@@ -94,6 +94,8 @@ class Door:
             target = f"{request.query.get('customer', '')}/{request.query.get(parameter, '')}"
             try:
                 await self.audit.note(actor, action, target)
+            except TooManyRequests as error:
+                return rate_response(error)
             except (PostgresAway, NotPublished, QueryRefused):
                 return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
             return await handler(request)

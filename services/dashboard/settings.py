@@ -94,8 +94,8 @@ class DashboardSettings(AccountsSettings):
         default=50.0,
         gt=0,
         le=100_000,
-        description="requests of one person or token that the dashboard answers; four seconds' requests may come at once, others"
-        " are refused (429)",
+        description="requests of one person or token that the dashboard answers, and ten times as many of an organisation;"
+        " four seconds' requests may come at once, others are refused (429)",
     )
     streams_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="pages that listen to live updates")
     drain_seconds_max: float = pydantic.Field(

@@ -15,11 +15,12 @@ class Caller:
     #: Of a person or a token; their questions are counted by it.
     name: str
     scope: CustomerScope = EVERYTHING
+    organisation: str = ""
 
     @classmethod
     def of(cls, principal: Principal) -> "Caller":
         """The caller that a request's principal is."""
-        return cls(principal.caller, principal.scope)
+        return cls(principal.caller, principal.scope, principal.organisation_id)
 
     def admit(self, wanted: Collection[str]) -> Customers:
         """The customers of a question: those that are wanted, or, where none is named, all that the caller may see.

@@ -61,7 +61,7 @@ class QuerySettings(AccountsSettings):
         default=4,
         ge=1,
         le=256,
-        description="questions that DuckDB answers at a time: callers take turns, and one alone has all but one of them",
+        description="questions that DuckDB answers at a time: an organisation has all but one of them, a caller all but two",
     )
     caller_questions_max: int = pydantic.Field(
         default=16,
@@ -73,7 +73,8 @@ class QuerySettings(AccountsSettings):
         default=50.0,
         gt=0,
         le=100_000,
-        description="requests of one caller; four seconds' requests may come at once, others are refused (429)",
+        description="requests of one caller, and ten times as many of an organisation; four seconds' requests may come at once,"
+        " others are refused (429)",
     )
     seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="seconds for one question, its wait included"

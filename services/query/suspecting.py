@@ -60,7 +60,7 @@ class Sample:
 
 
 class Suspecting:
-    """Finds suspects, one question at a time: what it holds is bounded. Callers take turns.
+    """Finds suspects, one question at a time: what it holds is bounded. Organisations take turns, and the callers of each.
 
     A person looks at several metrics of one range, and the page asks for three at once. So a range that is no sample is read for
     all ratios of sums, and its rows are kept for the next questions.
@@ -81,7 +81,7 @@ class Suspecting:
 
     async def suspects(self, question: SuspectsQuestion) -> Suspects:
         """The answer. Raises what `Answering` raises."""
-        async with self._turns.turn(CALLER.get()):
+        async with self._turns.turn(*CALLER.get()):
             reads = [await self._answering.reading(side) for side in question.sides]
             whole: Sequence[Views | None] = (None, None)
             if question.needs_threshold:

@@ -32,6 +32,14 @@ def allowances(address: str | None, email: str) -> list[Allowance]:
     ]
 
 
+def begun_elsewhere(address: str | None) -> list[Allowance]:
+    """The key under which logins at the provider are counted that begin from this address and do not end.
+
+    Each is stored for some minutes. An office behind one address begins many at a time.
+    """
+    return [Allowance(_hashed("elsewhere", _site(address)), 300, 2.0)]
+
+
 def _site(address: str | None) -> str:
     try:
         parsed = ipaddress.ip_address(address or "")

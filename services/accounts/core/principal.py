@@ -32,6 +32,14 @@ class Principal:
         """What limits of requests and questions know it by."""
         return f"{self.kind}:{self.id}"
 
+    @property
+    def asker(self) -> tuple[str, str]:
+        """Its organisation, and the caller: organisations take turns and have shares, and within each its callers.
+
+        An organisation has hundreds of tokens, so by caller alone it would have hundreds of turns beside another's one.
+        """
+        return self.organisation_id, self.caller
+
     def may(self, permission: Permission) -> bool:
         """Whether it has this permission."""
         return permission in self.permissions

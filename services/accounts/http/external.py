@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
+from services.accounts.core.login_throttle import begun_elsewhere
 from services.accounts.http.access import PUBLIC, PUBLIC_PAGE, Routing
 from services.accounts.http.guard import LOGIN_PATH, Cookie
 from services.accounts.http.requests import Place
@@ -19,7 +20,7 @@ from services.accounts.provider import Provider, ProviderAway, ProviderRefused
 from services.accounts.service import Accounts
 from services.accounts.store.logins import external
 from services.accounts.store.logins.external import Begun, NoAccount
-from services.accounts.store.logins.sessions import SESSION_DAYS_MAX
+from services.accounts.store.logins.sessions import SESSION_DAYS_MAX, forgive_attempt
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import Operation
 
@@ -87,8 +88,10 @@ class ExternalRoutes:
         )
         try:
             address = await self._external.provider.login_address(credential.id, begun)
-            begin = partial(external.begin, credential=credential, begun=begun)
-            await self._accounts.ask_in_turn(self._place.address(request), begin)
+            here = self._place.address(request)
+            begin = partial(external.begin, credential=credential, begun=begun, allowed=begun_elsewhere(here))
+            if not await self._accounts.ask_in_turn(here, begin):
+                return _failed("busy")
         except (ProviderAway, PostgresAway, NotPublished, QueryRefused):
             return _failed("away")
         except ProviderRefused as error:
@@ -136,6 +139,7 @@ class ExternalRoutes:
         async def log_in(connection: psycopg.AsyncConnection) -> None:
             whose = await external.log_in(connection, claims, address)
             await self._accounts.open_session(connection, session, whose, address, agent)
+            await forgive_attempt(connection, begun_elsewhere(address))
 
         await self._accounts.ask_in_turn(address, log_in)
         response = web.Response(status=302, headers={"Location": begun.destination})

@@ -4,7 +4,6 @@ In order: the `Host`, the route's access, who asks, how often, the CSRF token of
 named.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,15 +19,17 @@ from services.accounts.credential_queue import CredentialQueue, TooManyWaiting
 from services.accounts.http.access import ALL, Access, Routing
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
-from services.accounts.http.request_rates import Rates, TooManyRequests
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import CSRF_HEADER
-from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response
+from services.rim.http.problems import UNKNOWN_CUSTOMER, problem_response, rate_response
+from services.rim.turns.rates import Rates, TooManyRequests
 from shared.http.problems import PROBLEM_JSON, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
 #: Of each person or token, by default.
 REQUESTS_PER_SECOND: Final = 1_000.0
+#: An organisation, which may have hundreds of tokens, has the rate of so many callers.
+CALLERS_OF_ORGANISATION: Final = 10
 LOGIN_PATH: Final = "/login"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _PRINCIPAL: Final = web.RequestKey("principal", Principal)
@@ -133,11 +134,9 @@ class Guard:
             return _nobody(request, access)
         try:
             self._rates.charge(principal.caller)
+            self._rates.charge(f"organisation:{principal.organisation_id}", 1 / CALLERS_OF_ORGANISATION)
         except TooManyRequests as error:
-            problem = Problem(
-                429, "Too many requests", "too-many-requests", f"Ask again in {math.ceil(error.seconds)} s."
-            )
-            return problem_response(problem, retry_seconds=error.seconds)
+            return rate_response(error)
         denied = _denied(request, access, credential, principal)
         if denied is not None:
             return self._missing(denied) if access.is_page else denied

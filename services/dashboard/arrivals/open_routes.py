@@ -19,8 +19,9 @@ from services.query.core.question import parsed
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response, rate_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
+from services.rim.turns.rates import TooManyRequests
 from services.rim.turns.thread_work import until_over
 from shared.http.problems import Problem
 
@@ -76,6 +77,8 @@ class OpenViewRoutes:
                 rows, looked_up = await self._rows(search, wanted.listed)
         except Wrong as refused:
             return problem_response(refused.problem())
+        except TooManyRequests as error:
+            return rate_response(error)
         except TooManyQuestions:
             return problem_response(TOO_MANY_QUESTIONS)
         except (PostgresAway, NotPublished, QueryRefused):

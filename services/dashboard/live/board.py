@@ -23,13 +23,15 @@ from services.dashboard.live.slices import (
     slices_of,
     summed,
 )
+from services.rim.turns.fair_room import FairRoom
+from services.rim.turns.fair_turns import FairTurns
 from shared.schemas.live import BUCKET_MS, Live
 
 #: How often waiting buckets are looked at.
 SETTLE_SECONDS: Final = 0.5
 #: How long a single answer waits for slices that have never been known.
 WAIT_SECONDS_MAX: Final = 2.0
-#: Pictures that are kept until the next one: one of all who look at the same.
+#: Pictures that are kept until the next one: one of all who look at the same. Organisations share the room.
 PICTURES_MAX: Final = 200
 
 
@@ -51,11 +53,13 @@ class LiveBoard:
         self._drawn_versions = (-1, -1)
         self._version = 0
         #: The newest pictures, as far as they were requested: by scope, customer, slice, order, and the version of what is landed.
-        self._pictures: dict[tuple[CustomerScope, str, str, Order, int], bytes] = {}
-        self._wholes: dict[CustomerScope, dict[str, Any]] = {}
+        self._pictures: FairRoom[tuple[CustomerScope, str, str, Order, int], bytes] = FairRoom(PICTURES_MAX)
+        #: Anybody can name a slice that nobody has drawn. One is drawn at a time, and the organisations take turns.
+        self._turns = FairTurns(1, of_one=1)
+        self._wholes: FairRoom[CustomerScope, dict[str, Any]] = FairRoom(PICTURES_MAX)
         self._drawn_ms = 0
         #: What slices are made of, with pairs or without: by customer and scope.
-        self._sums: dict[tuple[str, CustomerScope, bool], Sums] = {}
+        self._sums: FairRoom[tuple[str, CustomerScope, bool], Sums] = FairRoom(2 * CUSTOMERS_MAX)
         self.is_closed = False
         self._draw()
 
@@ -73,17 +77,31 @@ class LiveBoard:
         for record in records:
             self._history.take_record(record, now_ms)
 
-    def picture(
-        self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "", order: Order = VIEWERS
+    async def picture(
+        self,
+        asker: tuple[str, str],
+        scope: CustomerScope,
+        customer_id: str = ALL,
+        slice_name: str = "",
+        order: Order = VIEWERS,
     ) -> bytes:
-        """The newest picture of a customer of this scope, or of `*`: all, in `order`; of one slice, if it is named. JSON."""
-        look = (scope, customer_id, slice_name, order, self._landed.version)
-        known = self._pictures.get(look)
-        if known is None:
-            known = msgspec.json.encode(self._draw_one(scope, customer_id, slice_name, order))
-            if len(self._pictures) < PICTURES_MAX:
-                self._pictures[look] = known
-        return known
+        """The newest picture of a customer of this scope, or of `*`: all, in `order`; of one slice, if it is named. JSON.
+
+        `asker` is an organisation and its caller, whose turn and room it takes unless it is drawn already.
+        """
+        known = self._pictures.find((scope, customer_id, slice_name, order, self._landed.version))
+        if known is not None:
+            return known
+        organisation, caller = asker
+        async with self._turns.turn(organisation, caller):
+            # A draw holds the loop: what else is due goes first.
+            await asyncio.sleep(0)
+            look = (scope, customer_id, slice_name, order, self._landed.version)
+            known = self._pictures.find(look)
+            if known is None:
+                known = msgspec.json.encode(self._draw_one(asker, scope, customer_id, slice_name, order))
+                self._pictures.keep(look, known, party=organisation, member=caller)
+            return known
 
     def look_for_slices(self, scope: CustomerScope, customer_id: str, slice_name: str) -> None:
         """Asks for newer slices where these are due. A picture does that too, but none is drawn while nothing is counted."""
@@ -95,10 +113,10 @@ class LiveBoard:
         if self._is_too_much(scope, customer_id):
             await self._landed.wait(scope, slice_name, WAIT_SECONDS_MAX)
 
-    def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str, order: Order) -> LivePicture:
-        whole = self._wholes.get(scope)
-        if whole is None:
-            whole = self._wholes[scope] = self._history.picture(_has(scope))
+    def _draw_one(
+        self, asker: tuple[str, str], scope: CustomerScope, customer_id: str, slice_name: str, order: Order
+    ) -> LivePicture:
+        whole = self._whole(asker, scope)
         customers = whole["customers"]
         one = customers.get(customer_id) or {"now": None, "totals": {}, "series": {}}
         figures = Figured(one["now"], one["totals"], one["series"], whole["from_ms"], whole["bucket_ms"])
@@ -113,7 +131,7 @@ class LiveBoard:
         else:
             if slice_name:
                 figures = self._figures_of(scope, customer_id, slice_name, whole["shown_until_ms"])
-            slices.values = self._slices_of(customer_id, scope, first_of(slice_name))
+            slices.values = self._slices_of(asker, customer_id, scope, first_of(slice_name))
         if state == "live" and customers_total == 0 and not scope.is_everything:
             # Others are counted, and none of the customers of this scope: zeros would look as if they were.
             state, figures = "waiting", Figured(None, {}, {}, None, whole["bucket_ms"])
@@ -140,6 +158,15 @@ class LiveBoard:
             slices_as_of_ms=slices.as_of_ms,
         )
 
+    def _whole(self, asker: tuple[str, str], scope: CustomerScope) -> dict[str, Any]:
+        """What a scope is shown of all its customers."""
+        whole = self._wholes.find(scope)
+        if whole is None:
+            whole = self._history.picture(_has(scope))
+            organisation, caller = asker
+            self._wholes.keep(scope, whole, party=organisation, member=caller)
+        return whole
+
     def _is_too_much(self, scope: CustomerScope, customer_id: str) -> bool:
         """Whether slices are of more customers than are summed here."""
         return customer_id == ALL and self._history.customers(_has(scope)) > CUSTOMERS_MAX
@@ -155,15 +182,17 @@ class LiveBoard:
         from_ms = None if shown_until_ms is None or not buckets else shown_until_ms - len(buckets) * BUCKET_MS
         return Figured(now, totals(series, COUNTS), series, from_ms, BUCKET_MS, unnamed)
 
-    def _slices_of(self, customer_id: str, scope: CustomerScope, within: str) -> dict[str, list[dict[str, Any]]]:
+    def _slices_of(
+        self, asker: tuple[str, str], customer_id: str, scope: CustomerScope, within: str
+    ) -> dict[str, list[dict[str, Any]]]:
         # Who names a slice, and any name may come, has no sums of its own.
         key = (customer_id, scope, bool(within))
-        sums = self._sums.get(key)
+        sums = self._sums.find(key)
         if sums is None:
             recent = self._history.recent(customer_id, SPAN_BUCKETS, _has(scope))
             sums = summed(recent, CARRY_MS, has_pairs=bool(within))
-            if len(self._sums) < 2 * CUSTOMERS_MAX:
-                self._sums[key] = sums
+            organisation, caller = asker
+            self._sums.keep(key, sums, party=organisation, member=caller)
         return slices_of(sums, within)
 
     @property

@@ -11,9 +11,12 @@ from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.picture import AskedLive, LivePicture
 from services.dashboard.live.streams import LiveStreams, may_see
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
+from services.rim.turns.question_limits import QuestionLimit, TooManyQuestions
 from shared.http.problems import Problem
 
+#: Of one organisation: so many wait for their pictures.
+QUESTIONS_MAX: Final = 32
 _STATUSES: Final = (400, *GUARDED)
 #: As the API's document describes them.
 OPERATIONS: Final = [
@@ -35,6 +38,7 @@ class LiveRoutes:
 
     def __init__(self, board: LiveBoard, guard: Guard, *, streams_max: int) -> None:
         self._board = board
+        self._questions = QuestionLimit(QUESTIONS_MAX)
         self._streams = LiveStreams(board, guard, streams_max=streams_max)
 
     def add_to(self, routing: Routing) -> None:
@@ -48,11 +52,16 @@ class LiveRoutes:
             asked = _asked(request)
         except msgspec.ValidationError as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
-        scope = principal_of(request).scope
+        principal = principal_of(request)
+        scope = principal.scope
         if not may_see(asked, scope):
             return unknown_customer()
         await self._board.wait_for_slices(scope, asked.customer, asked.slice)
-        picture = self._board.picture(scope, asked.customer, asked.slice, asked.order)
+        try:
+            with self._questions.of(principal.organisation_id):
+                picture = await self._board.picture(principal.asker, scope, asked.customer, asked.slice, asked.order)
+        except TooManyQuestions:
+            return problem_response(TOO_MANY_QUESTIONS)
         return web.Response(body=picture, content_type="application/json")
 
     async def stream(self, request: web.Request) -> web.StreamResponse:

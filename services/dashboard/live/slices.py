@@ -104,9 +104,10 @@ def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms:
         newest.update({(record.partition, record.customer_id): record for record in records})
         until_ms = max(record.bucket_ms for record in records)
         carried = [record for record in newest.values() if record.bucket_ms > until_ms - carry_ms]
-        for field, of in (*((field, carried) for field in GAUGES), *((field, records) for field in _COUNTS)):
-            found = (record.slices[name] for record in of for name in names if name in record.slices)
-            series[field].append(sum(getattr(one, field) for one in found))
+        for fields, of in ((GAUGES, carried), (_COUNTS, records)):
+            found = [record.slices[name] for record in of for name in names if name in record.slices]
+            for field in fields:
+                series[field].append(sum(getattr(one, field) for one in found))
     return series
 
 

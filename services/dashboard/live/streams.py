@@ -33,25 +33,25 @@ class LiveStreams:
         self._board = board
         self._guard = guard
         self._streams_max = streams_max
-        #: The tasks that send them, the longest open first, and whose each is.
-        self._streams: dict[asyncio.Task[Any], str] = {}
+        #: The tasks that send them, the longest open first, and whose each is: an organisation's, and a caller's of it.
+        self._streams: dict[asyncio.Task[Any], tuple[str, str]] = {}
         self._streams_gauge = metrics.gauge(DASHBOARD_STREAMS)
 
     async def send(self, request: web.Request, asked: AskedLive) -> web.StreamResponse:
         """Sends the picture whenever it changes, until either side goes away.
 
-        If the number of open streams is at its limit, one ends: of the caller with the most, this one counted, the one that has
-        been open longest. Its page listens again after a moment. So no number of open streams keeps a page out, and nobody's many
-        end those of others.
+        If the number of open streams is at its limit, one ends. It is of the organisation with the most, this one counted, and of
+        its caller with the most: the one that has been open longest. Its page listens again after a moment. So no number of open
+        streams keeps a page out, and nobody's many end those of others.
         """
-        task, caller = asyncio.current_task(), principal_of(request).caller
+        task, asker = asyncio.current_task(), principal_of(request).asker
         assert task is not None
         if len(self._streams) >= self._streams_max:
-            oldest = self._oldest_of_most(caller)
+            oldest = self._oldest_of_most(asker)
             self._forget_stream(oldest)
             oldest.cancel()
         events = _Events(request)
-        self._streams[task] = caller
+        self._streams[task] = asker
         self._streams_gauge.set(len(self._streams))
         try:
             await events.response.prepare(request)
@@ -64,11 +64,15 @@ class LiveStreams:
             self._forget_stream(task)
         return events.response
 
-    def _oldest_of_most(self, caller: str) -> asyncio.Task[Any]:
-        counts = Counter([*self._streams.values(), caller])
-        return max(self._streams, key=lambda task: counts[self._streams[task]])
+    def _oldest_of_most(self, asker: tuple[str, str]) -> asyncio.Task[Any]:
+        askers = [*self._streams.values(), asker]
+        of_organisations, of_callers = Counter(organisation for organisation, _ in askers), Counter(askers)
+        return max(
+            self._streams, key=lambda task: (of_organisations[self._streams[task][0]], of_callers[self._streams[task]])
+        )
 
     async def _send_pictures(self, request: web.Request, asked: AskedLive, events: "_Events") -> None:
+        asker = principal_of(request).asker
         await events.write(f"retry: {RECONNECT_MS}\n\n".encode())
         version, scope = 0, None
         while not self._board.is_closed:
@@ -89,9 +93,8 @@ class LiveStreams:
             if scope is None or not may_see(asked, scope):
                 return
             version = newer
-            await events.write(
-                b"data: " + self._board.picture(scope, asked.customer, asked.slice, asked.order) + b"\n\n"
-            )
+            picture = await self._board.picture(asker, scope, asked.customer, asked.slice, asked.order)
+            await events.write(b"data: " + picture + b"\n\n")
 
     async def _scope_now(self, request: web.Request) -> CustomerScope | None:
         """What the stream's reader may see by now; None where the session has ended."""

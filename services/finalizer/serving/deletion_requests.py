@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from services.accounts.core.deletions import Step
+from services.accounts.store.customers.deletions import TURN
 
 T = TypeVar("T")
 
@@ -19,13 +20,14 @@ OPTIONS: Final[dict[str, Any]] = {
     "options": "-c statement_timeout=60000",
 }
 _IS_THERE: Final = "SELECT to_regclass('accounts.deletion_steps') IS NOT NULL"
-_OPEN: Final = """
+_OPEN: Final = f"""
     SELECT d.id::text AS id, d.customer_id, d.viewer, d.sessions, (extract(epoch FROM d.asked_at) * 1000)::bigint AS asked_ms,
         (SELECT (extract(epoch FROM s.ended_at) * 1000)::bigint FROM accounts.deletion_steps AS s
             WHERE s.deletion_id = d.id AND s.step = 'state') AS state_deleted_ms,
         array(SELECT step FROM accounts.deletion_steps AS s WHERE s.deletion_id = d.id AND s.state = 'done') AS done
-    FROM accounts.deletions AS d WHERE d.state IN ('pending', 'running') ORDER BY d.number LIMIT 100
-"""
+    FROM (SELECT *, {TURN} AS turn FROM accounts.deletions WHERE state IN ('pending', 'running')) AS d
+    ORDER BY d.turn, d.number LIMIT 100
+"""  # noqa: S608 - SQL of ours
 _BEGIN: Final = """
     WITH begun AS (UPDATE accounts.deletions SET state = 'running' WHERE id::text = %(id)s AND state = 'pending')
     UPDATE accounts.deletion_steps SET state = 'running', began_at = coalesce(began_at, now())
@@ -69,7 +71,7 @@ class DeletionRequests:
         self._dsn = dsn
 
     def open(self) -> list[Work]:
-        """Those that are not over, the oldest first; none where the database has no accounts."""
+        """Those that are not over, in the order of their turns, a hundred; none where the database has no accounts."""
 
         def read(connection: psycopg.Connection) -> list[Work]:
             if connection.execute(_IS_THERE).fetchone() != (True,):

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from services.query.core import limits
-from services.query.core.dimensions import CUSTOMER, Dimension, dimension, value_of
+from services.query.core.dimensions import CUSTOMER, VIEWER_ID, Dimension, dimension, value_of
 from services.query.core.fields import NUMBERS
 from services.query.core.problems import Wrong, wrong
 from shared.codec import NO_JSON
@@ -79,6 +79,8 @@ def check(one: Filter) -> None:
     faults = [fault for node, pointer, depth in nodes if (fault := _fault(node, pointer, depth))]
     if faults:
         raise Wrong(*faults[:10])
+    if len(named_of(one, VIEWER_ID)) > limits.VIEWERS_MAX:
+        raise wrong(PARAMETER, f"a filter names at most {limits.VIEWERS_MAX} viewers")
 
 
 def dimensions_of(one: Filter) -> tuple[Dimension, ...]:

@@ -17,6 +17,8 @@ FILTER_BYTES_MAX: Final = 32_768
 FILTER_DEPTH_MAX: Final = 8
 FILTER_NODES_MAX: Final = 200
 FILTER_VALUES_MAX: Final = 1_000
+#: That a filter names: each is an entry of the audit log.
+VIEWERS_MAX: Final = 20
 CUSTOMERS_MAX: Final = 200
 VALUE_CHARACTERS_MAX: Final = 2_000
 DETAIL_CHARACTERS_MAX: Final = 300

@@ -11,7 +11,6 @@ from services.accounts.http.access import PUBLIC, Routing
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
-from services.accounts.http.request_rates import Rates
 from services.accounts.http.requests import Place
 from services.accounts.looks import Audit
 from services.query.core.filters import Filter
@@ -29,6 +28,7 @@ from services.rim.http.openapi import document
 from services.rim.http.problems import api_problems, problem_response
 from services.rim.telemetry import metrics
 from services.rim.turns.question_limits import QuestionLimit
+from services.rim.turns.rates import Rates
 from shared.http.peer import Network
 from shared.http.problems import Problem
 from shared.metrics import QUERY_REQUESTS

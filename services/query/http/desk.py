@@ -20,9 +20,10 @@ from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import TOO_MANY_QUESTIONS, UNKNOWN_CUSTOMER, problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, UNKNOWN_CUSTOMER, problem_response, rate_response
 from services.rim.telemetry import metrics
 from services.rim.turns.question_limits import QuestionLimit, TooManyQuestions
+from services.rim.turns.rates import TooManyRequests
 from shared.http.peer import Network, client_address
 from shared.http.problems import Problem
 from shared.metrics import QUERY_ANSWER_SECONDS
@@ -105,7 +106,7 @@ class Desk:
         began = time.perf_counter()
         with self._limit.of(caller.name):
             # What the engine is asked meanwhile takes the caller's turns.
-            known = CALLER.set(caller.name)
+            known = CALLER.set((caller.organisation, caller.name))
             try:
                 async with asyncio.timeout(self._seconds_max):
                     yield
@@ -123,6 +124,8 @@ class Desk:
                 return problem_response(error.problem())
             except NotAllowed as error:
                 return refused(403, "permission", f"this needs the permission {error.needed}")
+            except TooManyRequests as error:
+                return rate_response(error)
             except tuple(_PROBLEMS) as error:
                 return problem_response(next(one for cause, one in _PROBLEMS.items() if isinstance(error, cause)))
 

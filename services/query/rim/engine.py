@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 #: Rows of a batch of what is poured.
 _BATCH_ROWS: Final = 10_000
-#: For whom a statement runs: callers take turns. Of the service's own work it is empty.
-CALLER: Final = ContextVar("caller", default="")
+#: For whom a statement runs: an organisation, and its caller. Of the service's own work both are empty.
+CALLER: Final = ContextVar("caller", default=("", ""))
 
 
 class TooLarge(RuntimeError):
@@ -35,8 +35,8 @@ class _Abandoned(RuntimeError):
 class Engine:
     """One DuckDB in memory. It reads files below one folder, and no other program's.
 
-    Callers take turns: those of one delay no statement of another but by the one that runs, and leave one thread of several to
-    others.
+    Organisations take turns, and the callers of each: one delays no statement of another but by the one that runs. An organisation
+    leaves one thread of several to others, and so does a caller to others of its organisation.
     """
 
     def __init__(self, folder: Path, *, threads: int, memory_bytes_max: int, questions_max: int) -> None:
@@ -56,7 +56,7 @@ class Engine:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
         self._threads = ThreadPoolExecutor(questions_max, thread_name_prefix="question")
-        self._turns = FairTurns(questions_max, of_one=max(1, questions_max - 1))
+        self._turns = FairTurns(questions_max, of_one=max(1, questions_max - 1), of_member=max(1, questions_max - 2))
         # What takes minutes keeps no question waiting.
         self._long = ThreadPoolExecutor(1, thread_name_prefix="export")
 
@@ -85,7 +85,7 @@ class Engine:
         return await self._run_on(self._long, lambda cursor: take(_poured(cursor, statement, tables)))
 
     async def _run(self, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        async with self._turns.turn(CALLER.get()):
+        async with self._turns.turn(*CALLER.get()):
             return await self._run_on(self._threads, answer)
 
     async def _run_on(self, threads: ThreadPoolExecutor, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:

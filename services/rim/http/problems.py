@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
+from services.rim.turns.rates import TooManyRequests
 from shared.http.problems import PROBLEM_JSON, Problem
 
 #: What passes by itself says when to ask again.
@@ -45,6 +46,12 @@ def problem_response(problem: Problem, *, retry_seconds: float = RETRY_SECONDS) 
     """The answer that a problem is."""
     headers = {"Retry-After": str(max(1, math.ceil(retry_seconds)))} if problem.status in _PASSING else {}
     return web.Response(body=problem.encode(), content_type=PROBLEM_JSON, status=problem.status, headers=headers)
+
+
+def rate_response(error: TooManyRequests) -> web.Response:
+    """The answer to who comes too often."""
+    problem = Problem(429, "Too many requests", "too-many-requests", f"Ask again in {math.ceil(error.seconds)} s.")
+    return problem_response(problem, retry_seconds=error.seconds)
 
 
 @web.middleware

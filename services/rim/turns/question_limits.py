@@ -37,7 +37,8 @@ class QuestionLimit:
 class InTurn:
     """So many questions of each party at a time; others of it wait for their turn, and beyond `most` in all one is refused.
 
-    `of_all` is how many there are at a time of all parties, which take turns.
+    `of_all` is how many there are at a time of all parties, which take turns. Where a party has members, these take turns too, and
+    `most` is of each.
     """
 
     def __init__(self, *, at_once: int, most: int, of_all: int = sys.maxsize) -> None:
@@ -45,10 +46,10 @@ class InTurn:
         self._turns = FairTurns(of_all, of_one=at_once)
 
     @asynccontextmanager
-    async def of(self, party: str) -> AsyncIterator[None]:
+    async def of(self, party: str, member: str = "") -> AsyncIterator[None]:
         """The party's turn while the block runs; raises `TooManyQuestions`."""
-        with self._limit.of(party):
-            async with self._turns.turn(party):
+        with self._limit.of(member or party):
+            async with self._turns.turn(party, member):
                 yield
 
 

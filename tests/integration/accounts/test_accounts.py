@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 import psycopg
@@ -13,7 +14,7 @@ from argon2 import PasswordHasher
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
-from services.accounts.core.login_throttle import allowances
+from services.accounts.core.login_throttle import allowances, begun_elsewhere
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import Permission, Role
 from services.accounts.http.access import Routing
@@ -25,6 +26,7 @@ from services.accounts.password_hashes import Passwords
 from services.accounts.service import Accounts, LoginsTooMany, LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM, Actor
+from services.accounts.store.logins import external, sessions
 from services.accounts.store.logins.links import LinkSpent
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import PostgresAway
@@ -225,6 +227,45 @@ async def test_an_address_that_is_refused_adds_no_rows_for_the_accounts_that_it_
     with pytest.raises(LoginWrong):
         await accounts.log_in("a0@example.com", "a wrong password", address="203.0.113.9", agent="")
     assert len(rows(dsn, held)) == len(before) + 2
+
+
+async def test_logins_at_the_provider_that_begin_and_do_not_end_are_limited_by_address(
+    accounts: Accounts, dsn: str
+) -> None:
+    async def begin(address: str) -> bool:
+        # Two, and no more however long the test takes.
+        allowed = [replace(one, failures_max=2, seconds=1e9) for one in begun_elsewhere(address)]
+        credential, begun = accounts.new(Kind.EXTERNAL), external.Begun("n", "v", "/")
+        return await accounts.postgres.ask(partial(external.begin, credential=credential, begun=begun, allowed=allowed))
+
+    assert [await begin("203.0.113.7") for _ in range(4)] == [True, True, False, False]
+    assert await begin("203.0.113.8")
+    assert rows(dsn, "SELECT count(*) FROM accounts.external_logins") == [(3,)]
+
+
+async def test_what_is_over_is_deleted_however_much_it_is_and_nothing_else(
+    accounts: Accounts, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "CLEANED_AT_ONCE", 10)
+    await first_owner(accounts)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for hours, name in ((-48, "old"), (48, "new")):
+            connection.execute(
+                """INSERT INTO accounts.external_logins (id, hash, nonce, verifier, destination, expires_at)
+                SELECT %(name)s || n, '', '', '', '/', now() + %(hours)s * interval '1 hour'
+                FROM generate_series(1, 35) AS n""",
+                {"name": name, "hours": hours},
+            )
+            connection.execute(
+                """INSERT INTO accounts.attempts (subject, failures, changed_at)
+                SELECT %(name)s || n, 1, now() + %(hours)s * interval '1 hour' FROM generate_series(1, 20) AS n""",
+                {"name": name, "hours": hours},
+            )
+    await accounts.clean()
+    assert rows(dsn, "SELECT DISTINCT left(id, 3), count(*) FROM accounts.external_logins GROUP BY 1") == [("new", 35)]
+    assert rows(dsn, "SELECT count(*) FROM accounts.attempts WHERE subject LIKE 'old%'") == [(0,)]
+    assert rows(dsn, "SELECT count(*) FROM accounts.attempts WHERE subject LIKE 'new%'") == [(20,)]
+    assert rows(dsn, "SELECT count(*) FROM accounts.sessions") == [(1,)]
 
 
 async def test_a_token_opens_its_scopes_until_it_is_revoked_or_expires(accounts: Accounts, dsn: str) -> None:

@@ -7,6 +7,7 @@ import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import closing
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 from deploy.local.postgres import Postgres
 from services.accounts.core.deletions import STEPS
 from services.accounts.store import schema
+from services.accounts.store.customers import deletions
 from services.finalizer.jobs.deletions import asking
 from services.finalizer.serving.database import Serving
+from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.query.deleting import Deleting
 from services.rim.process.crash_points import CrashPoints
 from services.serving.live.database import LiveDatabase
@@ -134,6 +137,30 @@ def test_no_statement_of_the_command_waits_for_ever(postgres: Postgres, monkeypa
     monkeypatch.setattr(asking.deletions, "ask", ask)
     settings: Any = SimpleNamespace(accounts_database=dsn)
     assert asking.ask(settings, Namespace(customer="acme", viewer="somebody", session=[])) == ("1min",)
+
+
+async def test_the_open_requests_of_one_organisation_delay_none_of_another(home: Site) -> None:
+    many, few = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
+    for organisation, customer, count in ((many, "acme", 150), (few, "globex", 1)):
+        with psycopg.connect(home.dsn) as connection:
+            connection.execute(
+                """WITH made AS (
+                    INSERT INTO accounts.deletions (organisation_id, customer_id, viewer, asked_by)
+                    SELECT %s, %s, 'v' || n, 'x' FROM generate_series(1, %s) AS n ORDER BY n RETURNING id
+                ) INSERT INTO accounts.deletion_steps (deletion_id, position, step) SELECT id, 0, %s FROM made""",
+                (organisation, customer, count, STEPS[0]),
+            )
+    requests = DeletionRequests(home.dsn)
+    found = requests.open()
+    assert (len(found), [one.customer_id for one in found[:3]]) == (100, ["acme", "globex", "acme"])
+    assert [one.viewer for one in found if one.customer_id == "acme"] == [f"v{number}" for number in range(1, 100)]
+    waiting = await home.accounts.postgres.ask(partial(deletions.waiting_for, step=STEPS[0]))
+    assert [customer for _, customer in waiting[:3]] == ["acme", "globex", "acme"]
+    # What waits until somebody mends it does not keep the later ones of its organisation waiting.
+    for one in found:
+        requests.waits(one, "NoObjects")
+    later = [one.viewer for one in requests.open() if one.customer_id == "acme"]
+    assert later[:52] == [*(f"v{number}" for number in range(100, 151)), "v1"]
 
 
 async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:

@@ -101,6 +101,8 @@ async def test_an_invited_person_joins_by_a_login_at_the_provider_and_comes_back
     entries = (await home.got("GET", "/v1/audit", owner))["entries"]
     assert [one["action"] for one in entries][:3] == ["logged_in", "logged_in", "joined"]
     assert entries[0]["details"]["by"] == "provider"
+    # Of the three that began, at most the one that did not end is counted for the address.
+    assert home.rows("SELECT max(failures) <= 1 FROM accounts.attempts") == [(True,)]
 
 
 async def test_a_verified_address_is_the_person_who_has_it_and_an_unverified_one_is_nobody(home: Site) -> None:

@@ -7,8 +7,12 @@ import pytest
 
 from services.accounts.looks import AGAIN_MS, AccountsAudit
 from services.accounts.store.audit import Actor
+from services.query.core.limits import VIEWERS_MAX
+from services.rim.turns.rates import Rates, TooManyRequests
 
-ANN = Actor("person", "1", "ann@globex")
+ANN = Actor("person", "1", "ann@globex", organisation_id="globex")
+BOT = Actor("token", "2", "a token", organisation_id="globex")
+EVE = Actor("person", "3", "eve@acme", organisation_id="acme")
 
 
 class Rows:
@@ -59,7 +63,7 @@ async def test_each_viewer_of_a_request_has_a_row_that_is_never_cut_in_one_trans
 ) -> None:
     looks = AccountsAudit(postgres, lambda: 0)  # type: ignore[arg-type]
     # As long as an id may be.
-    viewers = [f"{number:03}-{'v' * 496}" for number in range(200)]
+    viewers = [f"{number:03}-{'v' * 496}" for number in range(VIEWERS_MAX)]
     await looks.note(ANN, "looked_at_viewer", *viewers)
     assert (postgres.count, postgres.targets) == (1, viewers)
 
@@ -75,3 +79,19 @@ async def test_of_several_looks_those_that_were_noted_lately_are_left_out(postgr
     now_ms[0] = AGAIN_MS
     await looks.note(ANN, "looked_at_viewer", "c", "b\0")
     assert postgres.targets[3:] == ["c", "b\ufffd"]
+
+
+async def test_an_organisation_notes_so_much_in_a_time_and_others_have_their_own(postgres: OneTransaction) -> None:
+    now = [0.0]
+    looks = AccountsAudit(postgres, lambda: 0, rates=Rates(5.0, clock=lambda: now[0]))  # type: ignore[arg-type]
+    first = [f"viewer-{number}" for number in range(VIEWERS_MAX)]
+    await looks.note(ANN, "looked_at_viewer", *first)
+    with pytest.raises(TooManyRequests) as refused:
+        await looks.note(BOT, "looked_at_viewer", "a", "b")
+    assert (postgres.targets, refused.value.seconds) == (first, pytest.approx(0.4))
+    # What is noted already costs nothing.
+    await looks.note(ANN, "looked_at_viewer", *first)
+    await looks.note(EVE, "looked_at_viewer", "a")
+    now[0] += 0.4
+    await looks.note(BOT, "looked_at_viewer", "a", "b")
+    assert postgres.targets == [*first, "a", "a", "b"]

@@ -2,22 +2,25 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from aiohttp import web
 
-from services.accounts.core.credentials import Credential
+from services.accounts.core.credentials import Credential, Kind
 from services.accounts.http.access import (
     OWNERS,
     AccessUnnamed,
     Routing,
 )
+from services.accounts.http.guard import CALLERS_OF_ORGANISATION
 from services.dashboard.app import ROUTING
 from services.dashboard.arrivals.picture import Read
 from services.rim.database.pool import PostgresAway
 from services.rim.http.lookups import LookupsAway, LookupsRefused
+from services.rim.turns.rates import TooManyRequests
 from tests.unit.dashboard.door import (
     ENDED,
     GLOBEX_ADMIN,
@@ -27,6 +30,7 @@ from tests.unit.dashboard.door import (
     TEAM_TOKEN,
     VIEWS_TOKEN,
     WHOLE_TOKEN,
+    credential,
 )
 from tests.unit.dashboard.guarded_desk import Desk, headers_of, opened
 from tests.unit.dashboard.routes import ROUTES
@@ -141,6 +145,8 @@ async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_searc
     # What cannot be noted is not shown.
     desk.noted.problem = PostgresAway("away")
     assert (await desk.get("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER))[0] == 503
+    desk.noted.problem = TooManyRequests(2)
+    assert (await desk.get("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER))[0] == 429
     # In words of those who look at views.
     for problem, status, title in (
         (LookupsAway("no"), 503, "Open views cannot be looked up now"),
@@ -241,6 +247,8 @@ async def test_each_look_at_a_recording_is_noted_or_refused(desk: Desk) -> None:
     ]
     audit.problem = PostgresAway("test")
     assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 503
+    audit.problem = TooManyRequests(2)
+    assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 429
 
 
 async def test_each_person_and_token_has_a_rate_of_requests(tmp_path: Path) -> None:
@@ -255,5 +263,19 @@ async def test_each_person_and_token_has_a_rate_of_requests(tmp_path: Path) -> N
     for _ in range(2):
         assert (await desk.get("/v1/open-views?customer=acme", GLOBEX_VIEWER))[0] == 404
     assert (await desk.get("/v1/open-views?customer=acme", GLOBEX_VIEWER))[0] == 429
+    assert (await desk.get("/v1/live", OWNER))[0] == 200
+    await desk.client.close()
+
+
+async def test_the_many_callers_of_one_organisation_have_a_rate_together(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, requests_per_second=0.25)
+    await desk.client.start_server()
+    one = desk.known.people[METRICS_TOKEN]
+    many = [credential(Kind.TOKEN, 100 + number) for number in range(3 * CALLERS_OF_ORGANISATION)]
+    for number, token in enumerate(many):
+        desk.known.people[token] = replace(one, id=f"token-{number}")
+    found = [(await desk.get("/v1/live", token))[0] for token in many]
+    assert found[:CALLERS_OF_ORGANISATION] == [200] * CALLERS_OF_ORGANISATION
+    assert 429 in found
     assert (await desk.get("/v1/live", OWNER))[0] == 200
     await desk.client.close()

@@ -21,7 +21,7 @@ from services.accounts.http.routes import AccountRoutes
 from services.accounts.password_hashes import Passwords
 from services.accounts.provider import Provider
 from services.accounts.service import Accounts
-from services.accounts.store.logins.external import Begun, Claims
+from services.accounts.store.logins.external import Begun, Claims, begin
 from services.accounts.store.logins.identities import principal_of
 from services.accounts.store.logins.links import LinkSpent, find_link
 from services.accounts.store.logins.sessions import Person, count_attempt, person_of
@@ -72,6 +72,7 @@ class Site:
         self.slow = Slow()
         self.slow.let.set()
         self.let = asyncio.Semaphore(0)
+        self.may_begin = True
         #: Of the questions that were put to Postgres, those of the session's owner; how many there were, and at a time.
         self.sessions = self.asked = self.under_way = self.under_way_max = 0
         known = door().identities
@@ -110,6 +111,8 @@ class Site:
             raise LinkSpent
         if function is count_attempt:
             return 0.0
+        if function is begin:
+            return self.may_begin
         if function is person_of:
             return Person("p", "nobody@example.com", None, "o", has_totp=False)
         return Begun("n", "v", "/")
@@ -117,7 +120,8 @@ class Site:
     @property
     def waiting(self) -> list[int]:
         """How many wait for a turn, by address."""
-        return [len(queue) for queue in self._queue._turns._waiting.values()]
+        turns = self._queue._turns
+        return [turns.waiting(party) for party in turns._waiting]
 
     async def flood(self, name: str) -> int:
         method, path, body = REQUESTS[name]
@@ -202,3 +206,10 @@ async def test_an_address_with_too_many_public_questions_is_refused_and_says_so(
         assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
         assert (await answer.json())["type"] == "urn:playhead:problem:too-many"
     assert await all_answered(site, flood) == {410}
+
+
+async def test_a_login_at_the_provider_that_may_not_begin_leads_back_to_the_page_that_says_so(site: Site) -> None:
+    site.may_begin = False
+    async with letting(site), site.client.get("/login/there", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (302, "/login?failed=busy")
+        assert not answer.cookies

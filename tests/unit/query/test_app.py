@@ -30,6 +30,7 @@ from services.query.rim.engine import CALLER, TooLarge
 from services.query.rim.warehouse import WarehouseAway, WarehouseNew
 from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.openapi import Operation
+from services.rim.turns.rates import TooManyRequests
 from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
 from tests.unit.query.door import NotedLooks, Nowhere, door
 
@@ -64,7 +65,7 @@ class FakeAnswers:
     def __init__(self) -> None:
         self.found: Answer | Exception = Overall(ABOUT, 3, {"views": Figure(3, 3)})
         self.asked: list[Question] = []
-        self.callers: list[str] = []
+        self.callers: list[tuple[str, str]] = []
         self.holds: asyncio.Event | None = None
         self.has_begun = asyncio.Event()
         self.was_cancelled = False
@@ -249,6 +250,8 @@ async def test_figures_of_single_viewers_are_for_those_who_may_see_views_and_loo
         if named:
             # What cannot be noted is not shown.
             assert (await at.get(path, GLOBEX_VIEWER, **given))[0] == 503
+            at.audit.problem = TooManyRequests(2)
+            assert (await at.get(path, GLOBEX_VIEWER, **given))[0] == 429
         assert not at.answers.asked
         at.audit.problem = None
         # Who reads the rows of it: the answer does not matter.
@@ -357,7 +360,7 @@ async def test_the_engine_knows_whose_question_it_answers() -> None:
     async with desk() as at:
         for who in (METRICS_TOKEN, GLOBEX_VIEWER, METRICS_TOKEN):
             assert (await at.get("/v1/overall", who))[0] == 200
-        assert at.answers.callers == ["token:t", "person:viewer-globex", "token:t"]
+        assert at.answers.callers == [("globex", one) for one in ("token:t", "person:viewer-globex", "token:t")]
 
 
 @pytest.mark.parametrize("path", ["/v1/overall", "/v1/metrics", "/v1/exports"])

@@ -117,9 +117,9 @@ def test_what_is_kept_has_a_bound_and_who_asks_much_takes_no_place_of_others() -
     earlier = EarlierAnswers(MIB)
     few = {name_of("few", number): a_breakdown(number, 3) for number in range(20)}
     for name, answer in few.items():
-        earlier.keep(name, 1, "a", answer)
+        earlier.keep(name, 1, ("a", ""), answer)
     for number in range(100):
-        earlier.keep(name_of("many", number), 1, "b", a_breakdown(number, 1_000))
+        earlier.keep(name_of("many", number), 1, ("b", ""), a_breakdown(number, 1_000))
         assert earlier.size_bytes <= MIB
     assert {name: earlier.find(name, 1) for name in few} == few
     assert earlier.find(name_of("many", 0), 1) is None
@@ -129,28 +129,28 @@ def test_what_is_kept_has_a_bound_and_who_asks_much_takes_no_place_of_others() -
 def test_an_answer_that_was_used_is_kept_longer_than_one_that_was_not() -> None:
     earlier = EarlierAnswers(MIB)
     for number in range(2):
-        earlier.keep(name_of(number), 1, "a", a_breakdown(number, 1_000))
+        earlier.keep(name_of(number), 1, ("a", ""), a_breakdown(number, 1_000))
     one = earlier.size_bytes // 2
     for number in range(2, 2 + MIB // one):
         assert earlier.find(name_of(0), 1) is not None
-        earlier.keep(name_of(number), 1, "a", a_breakdown(number, 1_000))
+        earlier.keep(name_of(number), 1, ("a", ""), a_breakdown(number, 1_000))
     assert earlier.find(name_of(1), 1) is None
 
 
 @pytest.mark.parametrize("bytes_max", [0, 1_000])
 def test_what_has_no_room_is_not_kept(bytes_max: int) -> None:
     earlier = EarlierAnswers(bytes_max)
-    earlier.keep(name_of(1), 1, "a", a_breakdown(1, 1_000))
+    earlier.keep(name_of(1), 1, ("a", ""), a_breakdown(1, 1_000))
     assert (earlier.find(name_of(1), 1), earlier.size_bytes) == (None, 0)
 
 
 def test_answers_of_an_older_version_go_and_an_answer_that_comes_twice_counts_once() -> None:
     earlier = EarlierAnswers(MIB)
-    earlier.keep(name_of(1), 1, "a", a_breakdown(1, 1_000))
+    earlier.keep(name_of(1), 1, ("a", ""), a_breakdown(1, 1_000))
     once = earlier.size_bytes
-    earlier.keep(name_of(1), 1, "b", a_breakdown(1, 1_000))
+    earlier.keep(name_of(1), 1, ("b", ""), a_breakdown(1, 1_000))
     assert earlier.size_bytes == once
-    earlier.keep(name_of(2), 2, "a", a_breakdown(2, 10))
+    earlier.keep(name_of(2), 2, ("a", ""), a_breakdown(2, 10))
     assert earlier.size_bytes < once
     assert earlier.find(name_of(1), 1) is None
 
@@ -159,7 +159,7 @@ async def test_answers_are_those_of_the_caller_that_asked_first(engine: Counting
     answering = Answering(Warehouse(Path()), Hot(views), engine, rows_max=10**9, answers_bytes_max=20_000)
 
     async def ask(caller: str, limit: int) -> None:
-        CALLER.set(caller)
+        CALLER.set(("acme", caller))
         question = asking.question(Asked(metrics="views", **(WITHIN | {"to": str(T0_MS + limit)})))
         await answering.answer(question, way="views")
 

@@ -53,20 +53,39 @@ async def test_a_deadline_stops_a_statement_that_waits_for_its_turn_too(engine: 
     assert time.monotonic() - began < 60
 
 
-async def test_however_much_one_caller_asks_another_is_answered(tmp_path: Path) -> None:
+async def test_however_many_callers_of_one_organisation_ask_another_is_answered(tmp_path: Path) -> None:
     engine, gate = Engine(tmp_path, threads=1, memory_bytes_max=1 << 27, questions_max=3), threading.Event()
 
-    async def ask(caller: str, work: Callable[[], object]) -> object:
-        CALLER.set(caller)
+    async def ask(organisation: str, work: Callable[[], object], caller: str = "") -> object:
+        CALLER.set((organisation, caller))
         return await engine.work(work)
 
-    many = [asyncio.create_task(ask("a", partial(gate.wait, 20))) for _ in range(10)]
+    many = [asyncio.create_task(ask("a", partial(gate.wait, 20), f"token:{number}")) for number in range(10)]
     try:
         await asyncio.sleep(0)
         # None of the many has ended: a thread was left.
         async with asyncio.timeout(10):
             assert await ask("b", lambda: "b") == "b"
             assert await ask("c", lambda: "c") == "c"
+        assert not any(one.done() for one in many)
+    finally:
+        gate.set()
+    assert await asyncio.gather(*many) == [True] * 10
+    engine.close()
+
+
+async def test_a_caller_leaves_a_thread_to_others_of_its_organisation(tmp_path: Path) -> None:
+    engine, gate = Engine(tmp_path, threads=1, memory_bytes_max=1 << 27, questions_max=4), threading.Event()
+
+    async def ask(caller: str, work: Callable[[], object]) -> object:
+        CALLER.set(("a", caller))
+        return await engine.work(work)
+
+    many = [asyncio.create_task(ask("person:k", partial(gate.wait, 20))) for _ in range(10)]
+    try:
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            assert await ask("person:l", lambda: "l") == "l"
         assert not any(one.done() for one in many)
     finally:
         gate.set()

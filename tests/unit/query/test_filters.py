@@ -98,6 +98,8 @@ def test_a_custom_name_never_stands_in_a_statement() -> None:
         (encoded({"dimension": "cdn", "in": ["x"] * 1_001}), "at most 1000 values"),
         (encoded({"or": [{"dimension": "cdn", "in": ["x"]}] * 10_000}), "at most 32768 bytes"),
         (encoded({"or": [{"dimension": "cdn", "in": ["x"]}] * 500}), "at most 200 parts"),
+        (encoded({"dimension": "viewer", "in": [f"v{number}" for number in range(21)]}), "at most 20 viewers"),
+        (encoded({"or": [{"dimension": "viewer", "contains": f"v{number}"} for number in range(21)]}), "20 viewers"),
         (nested(9), "at most 8 deep"),
         (nested(3_000), "at most 8 deep"),
         ('{"and":[' * 4_000, "at most 8 deep"),
@@ -116,6 +118,11 @@ def test_the_deepest_filter_that_is_allowed_is_understood() -> None:
 
     assert parameters == ["a"]
     assert condition.startswith("(NOT (NOT")
+
+
+def test_as_many_viewers_as_a_filter_may_name_may_be_named_twice() -> None:
+    viewers = {"dimension": "viewer", "in": [f"v{number}" for number in range(limits.VIEWERS_MAX)] * 2}
+    assert len(filters.named_of(parsed(encoded(viewers)), "viewer")) == limits.VIEWERS_MAX
 
 
 def test_a_fault_says_where_it_is() -> None:

@@ -1,4 +1,4 @@
-"""Suspects are found one question at a time: callers take turns."""
+"""Suspects are found one question at a time: organisations take turns, and the callers of each."""
 
 import asyncio
 from typing import Any
@@ -20,28 +20,28 @@ class Slow:
         self.may_answer = asyncio.Event()
 
     async def reading(self, _: Question) -> Any:
-        self.answered.append(CALLER.get())
+        self.answered.append("".join(CALLER.get()))
         self.was_asked.set()
         await self.may_answer.wait()
         raise EOFError
 
 
-async def test_a_caller_waits_for_each_other_one_once_and_not_for_all_that_it_asks() -> None:
+async def test_an_organisation_waits_for_each_other_one_once_however_many_callers_ask() -> None:
     source = Slow()
     suspecting = Suspecting(source)  # type: ignore[arg-type]
     asked = parsed(AskedSuspects, [("metric", "playback_failure_fraction")])
     question = understood(asked, lambda _: Customers(("acme",)), T0_MS)
 
     async def ask(caller: str) -> None:
-        CALLER.set(caller)
+        CALLER.set((caller[0], caller[1:]))
         try:
             await suspecting.suspects(question)
         except EOFError:
             return
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        for caller in ("a", "a", "a", "b", "b"):
+        for caller in ("ak", "ak", "al", "am", "b", "b"):
             tasks.create_task(ask(caller))
         await source.was_asked.wait()
         source.may_answer.set()
-    assert source.answered == ["a", "a", "b", "a", "b"]
+    assert source.answered == ["ak", "ak", "b", "al", "b", "am"]

@@ -13,6 +13,7 @@ from yarl import URL
 
 from services.accounts.core.credentials import Credential
 from services.query.core.answer import About
+from services.query.core.limits import VIEWERS_MAX
 from services.query.core.question import Question
 from services.query.core.resources.search import ViewList
 from services.query.core.sql.statements import Statement
@@ -344,7 +345,7 @@ async def test_a_search_as_csv_with_a_long_filter_has_a_link_to_its_next_page_th
         "columns": "country",
         "limit": "2",
         "format": "csv",
-        "filter": f'{{"dimension": "viewer", "in": [{names}]}}',
+        "filter": f'{{"dimension": "video_id", "in": [{names}]}}',
     }
     app = make_app(
         Sources(Searched(), FakeAnswers(), Nowhere()),
@@ -369,7 +370,7 @@ async def test_a_search_as_csv_with_a_long_filter_has_a_link_to_its_next_page_th
 
 @pytest.mark.parametrize("path", ["/v1/views", "/v1/views?format=csv"])
 async def test_each_viewer_that_a_search_names_is_a_row_of_the_log(path: str) -> None:
-    viewers = [f"viewer-{number:03}-{'x' * 80}" for number in range(50)]
+    viewers = [f"viewer-{number:03}-{'x' * 80}" for number in range(VIEWERS_MAX - 1)]
     many = json.dumps({"or": [{"dimension": "viewer", "in": viewers}, {"dimension": "viewer", "contains": "ann"}]})
     async with desk() as (client, _, audit):
         async with client.get(path, params={"filter": many}, headers=headers_of(VIEWS_TOKEN)) as answer:

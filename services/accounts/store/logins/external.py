@@ -1,5 +1,6 @@
 """Logins at an OpenID provider: those under way, and the identities of people."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -8,9 +9,10 @@ import psycopg
 from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
+from services.accounts.core.login_throttle import Allowance
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.accounts.store.logins import factors
+from services.accounts.store.logins import factors, sessions
 from services.accounts.store.tenants import invitations
 
 #: From the page of logins to the provider and back.
@@ -68,10 +70,15 @@ class Claims:
     name: str
 
 
-async def begin(connection: psycopg.AsyncConnection, credential: Credential, begun: Begun) -> None:
-    """Adds a login."""
+async def begin(
+    connection: psycopg.AsyncConnection, credential: Credential, begun: Begun, allowed: Sequence[Allowance]
+) -> bool:
+    """Adds a login; False, and nothing is added, where too many have begun."""
+    if await sessions.count_attempt(connection, allowed) > 0:
+        return False
     row = (credential.id, credential.hash, begun.nonce, begun.verifier, begun.destination, LOGIN_FOR)
     await connection.execute(_BEGIN, row)
+    return True
 
 
 async def redeem(connection: psycopg.AsyncConnection, credential: Credential) -> Begun | None:

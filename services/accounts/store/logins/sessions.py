@@ -49,12 +49,20 @@ _TAKE_BACK: Final = """
         SELECT subject FROM accounts.attempts WHERE subject = ANY(%s) ORDER BY subject FOR UPDATE
     )
 """
-_CLEAN: Final = (
-    "DELETE FROM accounts.attempts WHERE changed_at < now() - interval '1 day'",
-    "DELETE FROM accounts.sessions WHERE expires_at < now()",
-    "DELETE FROM accounts.links WHERE expires_at < now() - interval '30 days'",
-    "DELETE FROM accounts.external_logins WHERE expires_at < now()",
-)
+#: What is over, by table: its key, and the condition.
+OVER: Final[Mapping[str, tuple[str, str]]] = {
+    "attempts": ("subject", "changed_at < now() - interval '1 day'"),
+    "sessions": ("id", "expires_at < now()"),
+    "links": ("id", "expires_at < now() - interval '30 days'"),
+    "external_logins": ("id", "expires_at < now()"),
+}
+#: Deleted in one transaction: however much there is, it takes less time than a question may.
+CLEANED_AT_ONCE: Final = 5_000
+#: What changes meanwhile is looked at again: the condition stands in both places.
+_CLEAN: Final = """
+    DELETE FROM accounts.{table} WHERE {condition}
+    AND {key} IN (SELECT {key} FROM accounts.{table} WHERE {condition} LIMIT {most})
+"""
 
 
 @dataclass(frozen=True)
@@ -132,7 +140,8 @@ async def forgive_attempt(connection: psycopg.AsyncConnection, allowed: Sequence
     await connection.execute(_TAKE_BACK, ([one.subject for one in allowed],))
 
 
-async def clean(connection: psycopg.AsyncConnection) -> None:
-    """Deletes what is over."""
-    for statement in _CLEAN:
-        await connection.execute(statement)
+async def clean(connection: psycopg.AsyncConnection, table: str) -> bool:
+    """Deletes some of what is over in a table; whether there may be more."""
+    key, condition = OVER[table]
+    statement = _CLEAN.format(table=table, key=key, condition=condition, most=CLEANED_AT_ONCE)
+    return (await connection.execute(statement)).rowcount == CLEANED_AT_ONCE

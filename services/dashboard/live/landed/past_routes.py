@@ -42,8 +42,9 @@ OPERATIONS: Final = [
         tag="live",
     )
 ]
-#: Of one caller: so many go to Postgres at a time, fewer than it has connections; others wait. The second is of both together.
+#: Of one organisation so many go to Postgres at a time, fewer than it has connections; others wait.
 QUESTIONS_AT_ONCE: Final = 2
+#: Of one caller, those that wait and those under way.
 QUESTIONS_MAX: Final = 16
 _TOO_SLOW: Final = Problem(
     504, "The question took too long", "too-slow", "Ask for a shorter time, for one value, or for one customer."
@@ -95,7 +96,7 @@ class PastRoutes:
             asked = msgspec.convert(dict(request.query), AskedPast, strict=False)
             fields = checked(asked)
             principal = principal_of(request)
-            async with self._questions.of(principal.caller):
+            async with self._questions.of(*principal.asker):
                 rows = await self._past.rows(asked, principal.scope)
         except (msgspec.ValidationError, Wrong) as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))

@@ -59,6 +59,7 @@ function show(kind, email) {
 // What went wrong at the provider, or on the way back from it.
 const FAILED = {
   away: "The provider of the login does not answer. Try again in a moment.",
+  busy: "Too many logins at the provider have begun from your network. Try again in a few minutes.",
   refused: "The login at the provider did not work. Try again.",
   unknown: "The provider knows you, but nobody has invited you here.",
   off: "There is no other way to log in.",

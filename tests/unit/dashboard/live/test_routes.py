@@ -11,7 +11,7 @@ from services.dashboard.live.landed.past import Row
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS, PAIR_SEPARATOR, SLICE_VALUE_CHARS_MAX
 from tests.unit.dashboard.desk import NOW_MS, SECONDS_MAX, STREAMS_MAX, Desk, next_picture
-from tests.unit.dashboard.door import GLOBEX_VIEWER, cookies
+from tests.unit.dashboard.door import GLOBEX_ADMIN, GLOBEX_VIEWER, cookies
 from tests.unit.dashboard.records import live, slice_of
 
 
@@ -117,6 +117,22 @@ async def test_many_streams_of_one_end_none_of_another(desk: Desk) -> None:
             async with asyncio.timeout(SECONDS_MAX):
                 await ended.content.read()
     # The first one, which has been open longest, goes on.
+    desk.board.take_records([live(100, viewers_now=3)])
+    await next_picture(page)
+    for stream in (page, many[-1]):
+        stream.close()
+
+
+async def test_streams_of_many_callers_of_one_organisation_end_none_of_another(desk: Desk) -> None:
+    page = await desk.client.get("/v1/live/stream")
+    await next_picture(page)
+    many = []
+    for who in (GLOBEX_VIEWER, GLOBEX_ADMIN):
+        many.append(await desk.client.get("/v1/live/stream", cookies=cookies(who)))
+        await next_picture(many[-1])
+    with contextlib.suppress(aiohttp.ClientError):
+        async with asyncio.timeout(SECONDS_MAX):
+            await many[0].content.read()
     desk.board.take_records([live(100, viewers_now=3)])
     await next_picture(page)
     for stream in (page, many[-1]):

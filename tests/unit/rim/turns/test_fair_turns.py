@@ -17,7 +17,7 @@ class Work:
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def begin(self, *names: str) -> None:
-        """The party of a name is its first letter."""
+        """The party of a name is its first letter, its member what is between this and the number."""
         for name in names:
             self.gates[name] = asyncio.Event()
             self.tasks[name] = asyncio.create_task(self._hold(name))
@@ -30,7 +30,7 @@ class Work:
             await asyncio.sleep(0)
 
     async def _hold(self, name: str) -> None:
-        async with self.turns.turn(name[0]):
+        async with self.turns.turn(name[0], name[1:-1]):
             self.begun.append(name)
             await self.gates[name].wait()
 
@@ -79,3 +79,31 @@ async def test_who_is_cancelled_leaves_its_turn_to_the_next(is_called: bool) -> 
         return
     await work.end("c1")
     assert work.turns.is_free("b")
+
+
+async def test_the_many_members_of_a_party_have_the_turns_of_one_party() -> None:
+    work = Work(FairTurns(1, of_one=1))
+    await work.begin(*(f"a{member}1" for member in "klmnop"), "b1", "b2")
+    for ends, begins in (("ak1", "al1"), ("al1", "b1"), ("b1", "am1"), ("am1", "b2")):
+        await work.end(ends)
+        assert work.begun[-1] == begins
+    for name in ("b2", "an1", "ao1", "ap1"):
+        await work.end(name)
+    assert work.turns.is_free("a", "k")
+
+
+async def test_a_member_leaves_turns_of_its_party_to_others_of_it_and_then_waits_behind_them() -> None:
+    work = Work(FairTurns(4, of_one=3, of_member=2))
+    await work.begin("ak1", "ak2", "ak3", "ak4", "al1")
+    assert work.begun == ["ak1", "ak2", "al1"]
+    await work.begin("al2", "b1", "b2")
+    assert work.begun == ["ak1", "ak2", "al1", "b1"]
+    assert work.turns.waiting("a") == 3
+    for ends, begins in (("al1", "al2"), ("b1", "b2"), ("ak1", "ak3"), ("al2", "ak3"), ("b2", "ak3")):
+        await work.end(ends)
+        assert work.begun[-1] == begins
+    await work.end("ak2")
+    assert work.begun[-1] == "ak4"
+    for name in ("ak3", "ak4"):
+        await work.end(name)
+    assert (work.turns.waiting("a"), work.turns.is_free("a", "k")) == (0, True)

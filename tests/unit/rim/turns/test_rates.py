@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.accounts.http.request_rates import BURST_SECONDS, Rates, TooManyRequests
+from services.rim.turns.rates import BURST_SECONDS, Rates, TooManyRequests
 
 
 def test_a_caller_has_a_rate_of_requests_and_a_burst_and_others_have_their_own() -> None:
@@ -27,7 +27,7 @@ def test_a_caller_has_a_rate_of_requests_and_a_burst_and_others_have_their_own()
 
 
 def test_callers_that_are_not_heard_of_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.accounts.http.request_rates._REMEMBERED_MAX", 10)
+    monkeypatch.setattr("services.rim.turns.rates._REMEMBERED_MAX", 10)
     now = [0.0]
     rates = Rates(1.0, clock=lambda: now[0])
     for number in range(100):
