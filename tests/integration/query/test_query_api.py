@@ -24,6 +24,7 @@ from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.looks import AccountsAudit
+from services.query.core.limits import VIEWERS_MAX
 from services.query.exporting import Exporting
 from services.query.http.app import Door, Sources, make_app, make_runner
 from services.query.rim.export_files import ExportFiles
@@ -214,7 +215,7 @@ async def test_a_view_is_found_with_its_beacons_wherever_its_row_is_and_the_look
         configuration={"delta.enableDeletionVectors": "true"},
     )
     DeltaTable(installation.folder / "bronze").delete("kafka_offset = 1")
-    many = [f"nobody-{number:03}-{'x' * 80}" for number in range(250)]
+    many = [f"nobody-{number:03}-{'x' * 80}" for number in range(VIEWERS_MAX - 1)]
 
     async with serving(installation, tokens) as asking, aiohttp.ClientSession(headers=bearer(asking.owner)) as client:
         for view, place in ((landed, "warehouse"), (hot, "hot_rows")):
