@@ -8,7 +8,7 @@ import msgspec
 from services.accounts.http.access import ACCOUNT, INSTALLATION, MANAGEMENT, METRICS, OWNERS
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
-from services.accounts.http.v1.people import INVITATION_DAYS_MAX, MadeInvitation, link_address
+from services.accounts.http.v1.people import INVITATION_DAYS_MAX, MadeInvitation, check_invites, link_address
 from services.accounts.management import Management
 from services.accounts.store.tenants.organisations import OwnedCustomer
 from shared.http.patterns import whole
@@ -214,6 +214,7 @@ class TenantOperations:
 
     async def make_organisation(self, call: Call) -> MadeOrganisation:
         """It has no people until its owner follows the link."""
+        check_invites(call.principal)
         wanted: NewOrganisation = call.body
         made, link, until = await self._management.add_organisation(
             wanted.name, wanted.owner, timedelta(days=wanted.days), call.actor
@@ -222,6 +223,7 @@ class TenantOperations:
 
     async def invite_owner(self, call: Call) -> MadeInvitation:
         """Where the link was lost, or the address was wrong."""
+        check_invites(call.principal)
         wanted: NewOwner = call.body
         link, until = await self._management.invite_owner(
             call.parts["id"], wanted.email, timedelta(days=wanted.days), call.actor
