@@ -225,7 +225,7 @@ class Management:
         """Renames a customer, or gives it to another organisation, which only those who run the installation do.
 
         Those give what is not listed, too: it belongs to their organisation until then.
-        Raises `TextWrong`, `CustomerUnknown`, `OrganisationUnknown` or `PermissionError`.
+        Raises `TextWrong`, `CustomerUnknown`, `OrganisationUnknown`, `DeletionUnderWay` or `PermissionError`.
         """
         if organisation_id is not None and not principal.operates:
             raise PermissionError("who runs the installation says whose a customer is")

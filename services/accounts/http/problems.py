@@ -26,6 +26,7 @@ from services.accounts.store.tenants.members import MemberUnknown, RoleRefused
 from services.accounts.store.tenants.organisations import (
     CustomerTaken,
     CustomerUnknown,
+    DeletionUnderWay,
     OrganisationHasPeople,
     OrganisationUnknown,
 )
@@ -65,6 +66,9 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     OrganisationUnknown: Problem(404, "There is no such organisation", "unknown"),
     CustomerUnknown: UNKNOWN_CUSTOMER,
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
+    DeletionUnderWay: Problem(
+        409, "Data of this customer is being deleted", "deletion", "Give the customer away when that is done."
+    ),
     KeyUnknown: Problem(404, "There is no such key", "unknown"),
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
     NoPlaceForKey: Problem(

@@ -14,6 +14,7 @@ from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM
 from services.accounts.store.customers import deletions
 from services.accounts.store.customers.deletions import Deletion, StepRow, TooManyDeletions
+from services.accounts.store.tenants.organisations import CustomerUnknown
 from services.finalizer.failures import JobFailed
 from services.finalizer.settings import FinalizerSettings
 from shared.schemas.beacon import CUSTOMER_ID
@@ -47,7 +48,7 @@ def add_to(jobs: Any, run: Callable[..., None]) -> None:
 
 
 def ask(settings: FinalizerSettings, given: argparse.Namespace) -> str:
-    """Makes the request, or finds the same one under way; its id. Raises `DeletionFailed` where there are too many."""
+    """Makes the request, or finds the same one under way; its id. Raises `DeletionFailed`."""
 
     async def ask(connection: psycopg.AsyncConnection) -> str:
         owner = await deletions.owner_of(connection, given.customer)
@@ -57,6 +58,8 @@ def ask(settings: FinalizerSettings, given: argparse.Namespace) -> str:
     schema.migrate(settings.accounts_database)
     try:
         return _run(settings.accounts_database, ask)
+    except CustomerUnknown:
+        raise DeletionFailed("the customer moves to another organisation just now: ask again") from None
     except TooManyDeletions:
         raise DeletionFailed("too many requests are under way") from None
 
