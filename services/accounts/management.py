@@ -183,6 +183,10 @@ class Management:
         change = partial(organisations.switch, session_id=session.id, organisation_id=organisation_id, actor=actor)
         await self._ask(change)
 
+    async def leave(self, organisation_id: str, actor: Actor) -> None:
+        """The person is in this organisation no longer. Raises `OrganisationUnknown` or `RoleRefused`."""
+        await self._ask(partial(members.leave, organisation_id=organisation_id, actor=actor))
+
     async def customers(
         self, principal: Principal, *, owned_by: str = "", after: str, rows_max: int
     ) -> list[OwnedCustomer]:

@@ -146,14 +146,21 @@ class Accounts:
 
         return credential if await self.postgres.ask(add) else None
 
-    async def new_login_link(self, email: str, actor: Actor) -> Credential | None:
-        """A link that logs this person in, once; None if there is no such person."""
+    async def new_login_link(self, email: str, actor: Actor, *, begins_again: bool = False) -> Credential | None:
+        """A link that logs this person in, once; None if there is no such person.
+
+        With `begins_again` it is the only way in: password, second factor, sessions and logins at the provider end. Whoever
+        follows the link sets a password without a present one.
+        """
         credential = self.new(Kind.LINK)
 
         async def add(connection: psycopg.AsyncConnection) -> bool:
             person = await sessions.person_of(connection, email)
             if person is None:
                 return False
+            if begins_again:
+                await factors.begin_again(connection, person.id, None)
+                await links.end_logins(connection, person.id)
             await links.add_link(
                 connection,
                 credential,
@@ -163,7 +170,8 @@ class Accounts:
                 organisation_id=person.organisation_id,
                 email=person.email,
             )
-            await audit.add(connection, actor, "made_login_link", person.email, organisation_id=person.organisation_id)
+            action = "began_account_again" if begins_again else "made_login_link"
+            await audit.add(connection, actor, action, person.email, organisation_id=person.organisation_id)
             return True
 
         return credential if await self.postgres.ask(add) else None
@@ -204,10 +212,12 @@ class Accounts:
             raise LinkSpent
         is_first = link.kind == "first_owner"
         wanted = checked_email(email if is_first else link.email or "")
+        # Before it is known whether there is an account: else a short one asks whether an address has an account.
+        check_password(password, email=wanted)
         person = None if is_first else await self.ask_in_turn(address, partial(sessions.person_of, email=wanted))
-        if person is None:
-            check_password(password, email=wanted)
-        elif not await self.is_password(person.password_hash, password, email=wanted, address=address):
+        if person is not None and not await self.is_password(
+            person.password_hash, password, email=wanted, address=address
+        ):
             await self._note_failed(person, address, "invitation")
             raise AccountExists
         newcomer = Newcomer(

@@ -1,6 +1,7 @@
 """The members of an organisation and their roles."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +13,7 @@ from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 from services.accounts.store.credentials import tokens
 from services.accounts.store.tenants import invitations
+from services.accounts.store.tenants.organisations import OrganisationUnknown
 
 _LIST: Final = """
     SELECT p.id::text AS id, p.email, p.name, m.role, m.created_at AS joined_at, p.totp_since IS NOT NULL AS has_totp,
@@ -27,6 +29,7 @@ _LOCK: Final = """
     SELECT m.person_id::text, m.role, p.email FROM accounts.members AS m JOIN accounts.people AS p ON p.id = m.person_id
     WHERE m.organisation_id = %s ORDER BY m.person_id FOR UPDATE OF m
 """
+_IS_MEMBER: Final = "SELECT FROM accounts.members WHERE person_id = %s AND organisation_id::text = %s"
 _SET_ROLE: Final = "UPDATE accounts.members SET role = %s WHERE organisation_id = %s AND person_id = %s"
 _REMOVE: Final = "DELETE FROM accounts.members WHERE organisation_id = %s AND person_id = %s"
 _END_SESSIONS: Final = "DELETE FROM accounts.sessions WHERE organisation_id = %s AND person_id = %s"
@@ -105,6 +108,19 @@ async def remove(
     return await _end_what_outlives(connection, person_id, None, actor, organisation_id)
 
 
+async def leave(connection: psycopg.AsyncConnection, organisation_id: str, actor: Actor) -> None:
+    """Takes the actor out of an organisation, as `remove` does. Raises `OrganisationUnknown` or `RoleRefused`."""
+    assert actor.id is not None
+    if await (await connection.execute(_IS_MEMBER, (actor.id, organisation_id))).fetchone() is None:
+        raise OrganisationUnknown
+    there = replace(actor, organisation_id=organisation_id)
+    roles = await _locked(connection, actor.id, organisation_id)
+    _check_owner_is_left(roles, actor.id, None)
+    await connection.execute(_REMOVE, (organisation_id, actor.id))
+    await audit.add(connection, there, "left_organisation", details={"role": roles[actor.id][0]})
+    await _end_what_outlives(connection, actor.id, None, there, organisation_id)
+
+
 async def end_sessions(
     connection: psycopg.AsyncConnection, person_id: str, actor: Actor, *, taker: Role, organisation_id: str
 ) -> int:
@@ -137,10 +153,14 @@ async def _checked(
     roles = await _locked(connection, person_id, organisation_id)
     before, email = roles[person_id]
     _check_taker(taker, before)
+    _check_owner_is_left(roles, person_id, role)
+    return email, before
+
+
+def _check_owner_is_left(roles: Mapping[str, tuple[Role, str]], person_id: str, role: Role | None) -> None:
     owners = [other for other, (of_other, _) in roles.items() if of_other is Role.OWNER]
     if owners == [person_id] and role is not Role.OWNER:
         raise RoleRefused("an organisation has an owner: make somebody else one first")
-    return email, before
 
 
 def _check_taker(taker: Role, role: Role) -> None:
