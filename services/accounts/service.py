@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credential, Kind, new_credential
-from services.accounts.core.login_throttle import allowances
+from services.accounts.core.login_throttle import Allowance, allowances
 from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
@@ -90,10 +90,7 @@ class Accounts:
 
     async def log_in(self, email: str, password: str, *, address: str | None, agent: str, code: str = "") -> Credential:
         """A new session. Raises `LoginWrong`, `CodeNeeded`, `CodeWrong` or `LoginsTooMany`."""
-        allowed = allowances(address, email)
-        wait_seconds = await self.ask_in_turn(address, partial(sessions.count_attempt, allowed=allowed))
-        if wait_seconds > 0:
-            raise LoginsTooMany(wait_seconds)
+        allowed = await self._counted(address, email)
         person = None
         if "\0" not in email:
             person = await self.ask_in_turn(address, partial(sessions.person_of, email=email))
@@ -289,14 +286,24 @@ class Accounts:
 
     async def is_password(self, stored: str | None, password: str, *, email: str, address: str | None) -> bool:
         """Whether it is the password of this address; counted as logins are. Raises `LoginsTooMany`."""
-        allowed = allowances(address, email)
-        wait_seconds = await self.ask_in_turn(address, partial(sessions.count_attempt, allowed=allowed))
-        if wait_seconds > 0:
-            raise LoginsTooMany(wait_seconds)
+        allowed = await self._counted(address, email)
         if len(password) > PASSWORD_CHARS_MAX or not await self.passwords.is_right(stored, password):
             return False
         await self.ask_in_turn(address, partial(sessions.forgive_attempt, allowed=allowed))
         return True
+
+    async def _counted(self, address: str | None, email: str) -> list[Allowance]:
+        """Counts a login before it is tried; under which keys. Raises `LoginsTooMany`."""
+
+        async def count(connection: psycopg.AsyncConnection) -> tuple[list[Allowance], float]:
+            is_known = await sessions.is_known(connection, email, address)
+            allowed = allowances(address, email, is_known=is_known)
+            return allowed, await sessions.count_attempt(connection, allowed)
+
+        allowed, wait_seconds = await self.ask_in_turn(address, count)
+        if wait_seconds > 0:
+            raise LoginsTooMany(wait_seconds)
+        return allowed
 
     async def _note_failed(self, person: sessions.Person, address: str | None, by: str) -> None:
         actor = Actor("nobody", None, person.email, address, person.organisation_id)

@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
 from services.accounts.core.login_throttle import Allowance
+from services.accounts.core.sites import site_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 
@@ -26,6 +27,12 @@ _OPEN: Final = f"""
     INSERT INTO accounts.sessions (id, hash, person_id, organisation_id, expires_at, address, agent)
     VALUES (%s, %s, %s, %s, now() + interval '{SESSION_DAYS_MAX} days', %s, %s) ON CONFLICT DO NOTHING
 """  # noqa: S608 - a number of ours
+_KNOW: Final = """
+    INSERT INTO accounts.known_sites (person_id, site) VALUES (%s, %s) ON CONFLICT (person_id, site) DO UPDATE SET seen_at = now()
+"""
+_IS_KNOWN: Final = """
+    SELECT FROM accounts.known_sites AS k JOIN accounts.people AS p ON p.id = k.person_id WHERE p.email = %s AND k.site = %s
+"""
 #: Unless the password was changed meanwhile.
 _REHASH: Final = "UPDATE accounts.people SET password_hash = %s WHERE id = %s AND password_hash = %s"
 _END: Final = "DELETE FROM accounts.sessions WHERE id = %s AND hash = %s"
@@ -52,6 +59,7 @@ _TAKE_BACK: Final = """
 _CLEAN: Final = (
     "DELETE FROM accounts.attempts WHERE changed_at < now() - interval '1 day'",
     "DELETE FROM accounts.sessions WHERE expires_at < now()",
+    "DELETE FROM accounts.known_sites WHERE seen_at < now() - interval '90 days'",
     "DELETE FROM accounts.links WHERE expires_at < now() - interval '30 days'",
     "DELETE FROM accounts.external_logins WHERE expires_at < now()",
 )
@@ -84,9 +92,16 @@ async def open_session(
     address: str | None,
     agent: str,
 ) -> None:
-    """Begins the session that this credential opens."""
+    """Begins the session that this credential opens; from now on its site is known for the person."""
     row = (credential.id, credential.hash, person_id, organisation_id, address, agent[:_AGENT_CHARS_MAX])
     await connection.execute(_OPEN, row)
+    await connection.execute(_KNOW, (person_id, site_of(address)))
+
+
+async def is_known(connection: psycopg.AsyncConnection, email: str, address: str | None) -> bool:
+    """Whether the person of this address of e-mail has logged in from the site of `address` before."""
+    given = (email.lower().replace("\0", ""), site_of(address))
+    return await (await connection.execute(_IS_KNOWN, given)).fetchone() is not None
 
 
 async def rehash(connection: psycopg.AsyncConnection, person: Person, password_hash: str) -> None:
