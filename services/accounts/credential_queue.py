@@ -13,7 +13,7 @@ from services.accounts.core.sites import site_of
 from services.rim.database.pool import PostgresAway
 from services.rim.turns.fair_turns import FairTurns
 
-#: Questions under way: fewer than the pool has connections, which other work needs too.
+#: Questions under way. Of a pool that has other work too it leaves some connections.
 AT_ONCE_MAX: Final = 3
 #: Of one address. A page opens with some twenty requests, and a proxy that is not declared is one address for everybody.
 WAITING_MAX: Final = 200

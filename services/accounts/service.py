@@ -10,13 +10,13 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credential, Kind, new_credential
-from services.accounts.core.login_throttle import Allowance, allowances
+from services.accounts.core.login_throttle import Allowance
 from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
 from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.core.totp import CodeWrong
-from services.accounts.credential_queue import CredentialQueue
+from services.accounts.credential_queue import AT_ONCE_MAX, CredentialQueue
 from services.accounts.password_hashes import Passwords
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
@@ -24,8 +24,14 @@ from services.accounts.store.credentials import tokens
 from services.accounts.store.logins import factors, links, sessions
 from services.accounts.store.logins.links import AccountExists, Link, LinkSpent, Newcomer
 from services.rim.database.pool import Postgres
+from services.rim.turns.question_limits import InTurn
 
 T = TypeVar("T")
+
+#: Of an organisation's people and tokens together: half of the connections that there are at the least.
+AT_ONCE_OF_ORGANISATION: Final = 2
+#: With those that wait. A page opens with some five of them.
+QUESTIONS_OF_ORGANISATION_MAX: Final = 100
 
 
 class LoginWrong(ValueError):
@@ -59,22 +65,27 @@ class Accounts:
         now_seconds: Callable[[], float] = time.time,
     ) -> None:
         self.dsn: Final = dsn
-        self.postgres: Final = Postgres(
-            dsn, connections_max=connections_max, seconds_max=seconds_max, service="accounts", writes=True
-        )
-        #: Of all look-ups over this pool that anybody may cause.
+        pool = partial(Postgres, dsn, seconds_max=seconds_max, service="accounts", writes=True)
+        self.postgres: Final = pool(connections_max=connections_max)
+        #: Of what is asked before anything is known of the caller: no question of a caller takes its connections.
+        self.lookups: Final = pool(connections_max=AT_ONCE_MAX)
+        #: Of all questions over `lookups`.
         self.queue: Final = CredentialQueue()
+        #: Of all that callers ask over `postgres`, by organisation.
+        self.turns: Final = InTurn(at_once=AT_ONCE_OF_ORGANISATION, most=QUESTIONS_OF_ORGANISATION_MAX)
         self.passwords: Final = passwords or Passwords()
         self.random: Final = random
         self.now_seconds: Final = now_seconds
 
     async def open(self) -> None:
-        """Starts the pool; does not wait for Postgres."""
+        """Starts the pools; does not wait for Postgres."""
         await self.postgres.open()
+        await self.lookups.open()
 
     async def close(self) -> None:
         """Closes all connections."""
         await self.postgres.close()
+        await self.lookups.close()
 
     async def ask_in_turn(self, address: str | None, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
         """What `read` finds, in a turn of this address: for all that is asked before anything is known of the caller.
@@ -82,7 +93,7 @@ class Accounts:
         A turn is of one question, so none is held while a password is hashed or a provider is asked. Raises `TooManyWaiting` too.
         """
         async with self.queue.turn(address):
-            return await self.postgres.ask(read)
+            return await self.lookups.ask(read)
 
     def new(self, kind: Kind) -> Credential:
         """A new credential."""
@@ -294,12 +305,7 @@ class Accounts:
 
     async def _counted(self, address: str | None, email: str) -> list[Allowance]:
         """Counts a login before it is tried; under which keys. Raises `LoginsTooMany`."""
-
-        async def count(connection: psycopg.AsyncConnection) -> tuple[list[Allowance], float]:
-            is_known = await sessions.is_known(connection, email, address)
-            allowed = allowances(address, email, is_known=is_known)
-            return allowed, await sessions.count_attempt(connection, allowed)
-
+        count = partial(sessions.count_login, address=address, email=email)
         allowed, wait_seconds = await self.ask_in_turn(address, count)
         if wait_seconds > 0:
             raise LoginsTooMany(wait_seconds)

@@ -32,6 +32,7 @@ from services.accounts.store.tenants.organisations import (
 )
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import RETRY_SECONDS, UNKNOWN_CUSTOMER, Refused, problem_response
+from services.rim.turns.question_limits import TooManyQuestions
 from shared.http.problems import Problem
 
 #: Those whose text is written for the one who asks.
@@ -39,6 +40,7 @@ _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     # Before what it is a kind of.
     TooManyWaiting: Problem(429, "Too Many Requests", "too-many", "too many requests of this address at a time"),
+    TooManyQuestions: Problem(429, "Too Many Requests", "too-many", "too many requests of this organisation at a time"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),

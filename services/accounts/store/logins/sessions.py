@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
-from services.accounts.core.login_throttle import Allowance
+from services.accounts.core.login_throttle import Allowance, allowances
 from services.accounts.core.sites import site_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
@@ -120,6 +120,14 @@ async def end_all_sessions(connection: psycopg.AsyncConnection, person_id: str, 
     ended = (await connection.execute(_END_ALL, (person_id,))).rowcount
     await audit.add(connection, actor, "logged_out_everywhere", details={"sessions": ended})
     return ended
+
+
+async def count_login(
+    connection: psycopg.AsyncConnection, *, address: str | None, email: str
+) -> tuple[list[Allowance], float]:
+    """Counts a login of this account from this address, as `count_attempt` does; under which keys, and the seconds to wait."""
+    allowed = allowances(address, email, is_known=await is_known(connection, email, address))
+    return allowed, await count_attempt(connection, allowed)
 
 
 async def count_attempt(connection: psycopg.AsyncConnection, allowed: Sequence[Allowance]) -> float:
