@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
+from services.rim.database import locks
 
 #: Of one organisation.
 CUSTOMERS_MAX: Final = 10_000
@@ -56,8 +57,6 @@ _CHANGE_CUSTOMER: Final = """
     UPDATE accounts.customers SET organisation_id = %s, name = %s WHERE customer_id = %s
     RETURNING customer_id AS id, name, organisation_id::text AS organisation_id, created_at
 """
-#: Any number that nothing else in this database locks.
-_DELETIONS: Final = 7_316_201_946
 _IS_DELETED: Final = f"SELECT EXISTS (SELECT FROM accounts.deletions WHERE {DELETION_UNDER_WAY} AND customer_id = %s)"  # noqa: S608
 #: Who runs the installation owns what is not listed, too: that has no end.
 _BESIDE: Final = """
@@ -269,7 +268,7 @@ async def change_customer(
 
 async def lock_deletions(connection: psycopg.AsyncConnection) -> None:
     """Until the transaction ends no other one asks for a deletion, or gives a customer to an organisation."""
-    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_DELETIONS,))
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (locks.DELETIONS,))
 
 
 async def _check(connection: psycopg.AsyncConnection, organisation_id: str) -> None:
