@@ -31,7 +31,7 @@ GRANT SELECT ON accounts.ownership TO dashboard;
 GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.organisations, accounts.customers, accounts.people TO dashboard;
 GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.members, accounts.sessions, accounts.links TO dashboard;
 GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.tokens, accounts.attempts, accounts.recovery_codes TO dashboard;
-GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.external_identities, accounts.external_logins TO dashboard;
+GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.external_identities, accounts.external_logins, accounts.known_sites TO dashboard;
 GRANT SELECT, INSERT ON accounts.audit TO dashboard;
 GRANT USAGE ON SCHEMA accounts TO query;
 GRANT SELECT ON accounts.ownership, accounts.organisations, accounts.customers, accounts.people, accounts.members TO query;

@@ -59,11 +59,11 @@ def owner_link(dsn: str) -> str | None:
     return run(dsn, make)
 
 
-def login_link(dsn: str, email: str) -> str | None:
-    """The text of a link that logs this person in; None if there is no such person."""
+def login_link(dsn: str, email: str, *, begins_again: bool = False) -> str | None:
+    """The text of a link that logs this person in, with `begins_again` as the only way; None if there is no such person."""
 
     async def make(accounts: Accounts) -> str | None:
-        link = await accounts.new_login_link(email, SYSTEM)
+        link = await accounts.new_login_link(email, SYSTEM, begins_again=begins_again)
         return link.text if link is not None else None
 
     return run(dsn, make)

@@ -9,18 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from services.accounts.core.sites import site_of
 from services.rim.database.pool import PostgresAway
 from services.rim.turns.fair_turns import FairTurns
-from shared.http.peer import truncated_ip
 
-#: Questions under way: fewer than the pool has connections, which other work needs too.
+#: Questions under way. Of a pool that has other work too it leaves some connections.
 AT_ONCE_MAX: Final = 3
 #: Of one address. A page opens with some twenty requests, and a proxy that is not declared is one address for everybody.
 WAITING_MAX: Final = 200
 #: For a turn. Where Postgres hangs, those under way end by their own deadline.
 WAIT_SECONDS_MAX: Final = 2.0
-#: A site's network (RFC 6177): who has one address of it has all of them.
-_IPV6_SITE_BITS: Final = 64
 
 
 class TooManyWaiting(PostgresAway):
@@ -40,7 +38,7 @@ class CredentialQueue:
 
         Who holds one takes no other: holders that wait for each other keep all turns.
         """
-        party = party_of(address)
+        party = site_of(address)
         if self._turns.waiting(party) >= WAITING_MAX:
             raise TooManyWaiting(party)
         try:
@@ -52,8 +50,3 @@ class CredentialQueue:
             yield
         finally:
             self._turns.give_back(party)
-
-
-def party_of(address: str | None) -> str:
-    """Who shares an address: what limits by address count together."""
-    return truncated_ip(address, 32, _IPV6_SITE_BITS) or "(unknown)"

@@ -10,14 +10,14 @@ import psycopg
 
 from services.accounts.core.credentials import Credential, Kind
 from services.accounts.core.principal import Principal
-from services.accounts.core.roles import Permission, Role
+from services.accounts.core.roles import Permission, Role, given_by_token, may_give
 from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.service import Accounts
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor, AuditRow
 from services.accounts.store.tenants import invitations, members, organisations
 from services.accounts.store.tenants.invitations import Invitation
-from services.accounts.store.tenants.members import Member
+from services.accounts.store.tenants.members import Member, Outlived
 from services.accounts.store.tenants.organisations import Organisation, OwnedCustomer
 
 #: Of the id of a customer that the product names: nobody guesses it, so no data lies under it yet.
@@ -26,9 +26,16 @@ CUSTOMER_ID_BYTES: Final = 10
 AUDIT_ROWS_AT_ONCE: Final = 500
 
 
-def giver_of(principal: Principal) -> Role:
-    """The role with which a principal gives roles: a token with scope `manage` counts as an admin."""
+def taker_of(principal: Principal) -> Role:
+    """The role with which a principal takes roles away: a token with scope `manage` counts as an admin."""
     return principal.role or (Role.ADMIN if principal.may(Permission.MANAGE) else Role.VIEWER)
+
+
+def given_by(principal: Principal) -> frozenset[Role]:
+    """The roles that a principal may give."""
+    if principal.role is None:
+        return given_by_token(principal.permissions, has_end=principal.ends_at is not None)
+    return frozenset(role for role in Role if may_give(principal.role, role))
 
 
 class Management:
@@ -43,30 +50,30 @@ class Management:
         read = partial(members.members_of, organisation_id=principal.organisation_id, after=after, rows_max=rows_max)
         return await self._ask(read)
 
-    async def set_role(self, principal: Principal, person_id: str, role: Role, actor: Actor) -> None:
-        """Gives a member another role. Raises `MemberUnknown` or `RoleRefused`."""
-        await self._ask(
-            partial(
-                members.set_role,
-                person_id=person_id,
-                role=role,
-                actor=actor,
-                giver=giver_of(principal),
-                organisation_id=principal.organisation_id,
-            )
+    async def set_role(self, principal: Principal, person_id: str, role: Role, actor: Actor) -> Outlived:
+        """Gives a member another role; what ended with the former one. Raises `MemberUnknown` or `RoleRefused`."""
+        change = partial(
+            members.set_role,
+            person_id=person_id,
+            role=role,
+            actor=actor,
+            taker=taker_of(principal),
+            gives=given_by(principal),
+            organisation_id=principal.organisation_id,
         )
+        return await self._ask(change)
 
-    async def remove(self, principal: Principal, person_id: str, actor: Actor) -> None:
-        """Takes a member out of the organisation. Raises `MemberUnknown` or `RoleRefused`."""
-        giver, organisation_id = giver_of(principal), principal.organisation_id
-        end = partial(members.remove, person_id=person_id, actor=actor, giver=giver, organisation_id=organisation_id)
-        await self._ask(end)
+    async def remove(self, principal: Principal, person_id: str, actor: Actor) -> Outlived:
+        """Takes a member out of the organisation; what ended with it. Raises `MemberUnknown` or `RoleRefused`."""
+        taker, organisation_id = taker_of(principal), principal.organisation_id
+        end = partial(members.remove, person_id=person_id, actor=actor, taker=taker, organisation_id=organisation_id)
+        return await self._ask(end)
 
     async def end_sessions(self, principal: Principal, person_id: str, actor: Actor) -> int:
         """Ends a member's sessions here; how many. Raises `MemberUnknown` or `RoleRefused`."""
-        giver, organisation_id = giver_of(principal), principal.organisation_id
+        taker, organisation_id = taker_of(principal), principal.organisation_id
         end = partial(
-            members.end_sessions, person_id=person_id, actor=actor, giver=giver, organisation_id=organisation_id
+            members.end_sessions, person_id=person_id, actor=actor, taker=taker, organisation_id=organisation_id
         )
         return await self._ask(end)
 
@@ -176,6 +183,10 @@ class Management:
         change = partial(organisations.switch, session_id=session.id, organisation_id=organisation_id, actor=actor)
         await self._ask(change)
 
+    async def leave(self, organisation_id: str, actor: Actor) -> None:
+        """The person is in this organisation no longer. Raises `OrganisationUnknown` or `RoleRefused`."""
+        await self._ask(partial(members.leave, organisation_id=organisation_id, actor=actor))
+
     async def customers(
         self, principal: Principal, *, owned_by: str = "", after: str, rows_max: int
     ) -> list[OwnedCustomer]:
@@ -218,7 +229,7 @@ class Management:
         """Renames a customer, or gives it to another organisation, which only those who run the installation do.
 
         Those give what is not listed, too: it belongs to their organisation until then.
-        Raises `TextWrong`, `CustomerUnknown`, `OrganisationUnknown` or `PermissionError`.
+        Raises `TextWrong`, `CustomerUnknown`, `OrganisationUnknown`, `DeletionUnderWay` or `PermissionError`.
         """
         if organisation_id is not None and not principal.operates:
             raise PermissionError("who runs the installation says whose a customer is")

@@ -10,13 +10,13 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credential, Kind, new_credential
-from services.accounts.core.login_throttle import allowances
+from services.accounts.core.login_throttle import Allowance
 from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
 from services.accounts.core.texts import checked_email, checked_name
 from services.accounts.core.totp import CodeWrong
-from services.accounts.credential_queue import CredentialQueue
+from services.accounts.credential_queue import AT_ONCE_MAX, CredentialQueue
 from services.accounts.password_hashes import Passwords
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
@@ -24,8 +24,14 @@ from services.accounts.store.credentials import tokens
 from services.accounts.store.logins import factors, links, sessions
 from services.accounts.store.logins.links import AccountExists, Link, LinkSpent, Newcomer
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
+from services.rim.turns.question_limits import InTurn
 
 T = TypeVar("T")
+
+#: Of an organisation's people and tokens together: half of the connections that there are at the least.
+AT_ONCE_OF_ORGANISATION: Final = 2
+#: With those that wait. A page opens with some five of them.
+QUESTIONS_OF_ORGANISATION_MAX: Final = 100
 
 
 class LoginWrong(ValueError):
@@ -59,22 +65,27 @@ class Accounts:
         now_seconds: Callable[[], float] = time.time,
     ) -> None:
         self.dsn: Final = dsn
-        self.postgres: Final = Postgres(
-            dsn, connections_max=connections_max, seconds_max=seconds_max, service="accounts", writes=True
-        )
-        #: Of all look-ups over this pool that anybody may cause.
+        pool = partial(Postgres, dsn, seconds_max=seconds_max, service="accounts", writes=True)
+        self.postgres: Final = pool(connections_max=connections_max)
+        #: Of what is asked before anything is known of the caller: no question of a caller takes its connections.
+        self.lookups: Final = pool(connections_max=AT_ONCE_MAX)
+        #: Of all questions over `lookups`.
         self.queue: Final = CredentialQueue()
+        #: Of all that callers ask over `postgres`, by organisation.
+        self.turns: Final = InTurn(at_once=AT_ONCE_OF_ORGANISATION, most=QUESTIONS_OF_ORGANISATION_MAX)
         self.passwords: Final = passwords or Passwords()
         self.random: Final = random
         self.now_seconds: Final = now_seconds
 
     async def open(self) -> None:
-        """Starts the pool; does not wait for Postgres."""
+        """Starts the pools; does not wait for Postgres."""
         await self.postgres.open()
+        await self.lookups.open()
 
     async def close(self) -> None:
         """Closes all connections."""
         await self.postgres.close()
+        await self.lookups.close()
 
     async def ask_in_turn(self, address: str | None, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
         """What `read` finds, in a turn of this address: for all that is asked before anything is known of the caller.
@@ -82,7 +93,7 @@ class Accounts:
         A turn is of one question, so none is held while a password is hashed or a provider is asked. Raises `TooManyWaiting` too.
         """
         async with self.queue.turn(address):
-            return await self.postgres.ask(read)
+            return await self.lookups.ask(read)
 
     def new(self, kind: Kind) -> Credential:
         """A new credential."""
@@ -90,10 +101,7 @@ class Accounts:
 
     async def log_in(self, email: str, password: str, *, address: str | None, agent: str, code: str = "") -> Credential:
         """A new session. Raises `LoginWrong`, `CodeNeeded`, `CodeWrong` or `LoginsTooMany`."""
-        allowed = allowances(address, email)
-        wait_seconds = await self.ask_in_turn(address, partial(sessions.count_attempt, allowed=allowed))
-        if wait_seconds > 0:
-            raise LoginsTooMany(wait_seconds)
+        allowed = await self._counted(address, email)
         person = None
         if "\0" not in email:
             person = await self.ask_in_turn(address, partial(sessions.person_of, email=email))
@@ -146,14 +154,21 @@ class Accounts:
 
         return credential if await self.postgres.ask(add) else None
 
-    async def new_login_link(self, email: str, actor: Actor) -> Credential | None:
-        """A link that logs this person in, once; None if there is no such person."""
+    async def new_login_link(self, email: str, actor: Actor, *, begins_again: bool = False) -> Credential | None:
+        """A link that logs this person in, once; None if there is no such person.
+
+        With `begins_again` it is the only way in: password, second factor, sessions and logins at the provider end. Whoever
+        follows the link sets a password without a present one.
+        """
         credential = self.new(Kind.LINK)
 
         async def add(connection: psycopg.AsyncConnection) -> bool:
             person = await sessions.person_of(connection, email)
             if person is None:
                 return False
+            if begins_again:
+                await factors.begin_again(connection, person.id, None)
+                await links.end_logins(connection, person.id)
             await links.add_link(
                 connection,
                 credential,
@@ -163,7 +178,8 @@ class Accounts:
                 organisation_id=person.organisation_id,
                 email=person.email,
             )
-            await audit.add(connection, actor, "made_login_link", person.email, organisation_id=person.organisation_id)
+            action = "began_account_again" if begins_again else "made_login_link"
+            await audit.add(connection, actor, action, person.email, organisation_id=person.organisation_id)
             return True
 
         return credential if await self.postgres.ask(add) else None
@@ -204,10 +220,12 @@ class Accounts:
             raise LinkSpent
         is_first = link.kind == "first_owner"
         wanted = checked_email(email if is_first else link.email or "")
+        # Before it is known whether there is an account: else a short one asks whether an address has an account.
+        check_password(password, email=wanted)
         person = None if is_first else await self.ask_in_turn(address, partial(sessions.person_of, email=wanted))
-        if person is None:
-            check_password(password, email=wanted)
-        elif not await self.is_password(person.password_hash, password, email=wanted, address=address):
+        if person is not None and not await self.is_password(
+            person.password_hash, password, email=wanted, address=address
+        ):
             await self._note_failed(person, address, "invitation")
             raise AccountExists
         newcomer = Newcomer(
@@ -287,14 +305,19 @@ class Accounts:
 
     async def is_password(self, stored: str | None, password: str, *, email: str, address: str | None) -> bool:
         """Whether it is the password of this address; counted as logins are. Raises `LoginsTooMany`."""
-        allowed = allowances(address, email)
-        wait_seconds = await self.ask_in_turn(address, partial(sessions.count_attempt, allowed=allowed))
-        if wait_seconds > 0:
-            raise LoginsTooMany(wait_seconds)
+        allowed = await self._counted(address, email)
         if len(password) > PASSWORD_CHARS_MAX or not await self.passwords.is_right(stored, password):
             return False
         await self.ask_in_turn(address, partial(sessions.forgive_attempt, allowed=allowed))
         return True
+
+    async def _counted(self, address: str | None, email: str) -> list[Allowance]:
+        """Counts a login before it is tried; under which keys. Raises `LoginsTooMany`."""
+        count = partial(sessions.count_login, address=address, email=email)
+        allowed, wait_seconds = await self.ask_in_turn(address, count)
+        if wait_seconds > 0:
+            raise LoginsTooMany(wait_seconds)
+        return allowed
 
     async def _note_failed(self, person: sessions.Person, address: str | None, by: str) -> None:
         actor = Actor("nobody", None, person.email, address, person.organisation_id)

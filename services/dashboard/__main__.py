@@ -1,6 +1,7 @@
 """Starts the dashboard: settings, topics, feed, queries, application, listener. Stops it cleanly.
 
 `python -m services.dashboard owner-link` prints a link for the first owner, `login-link ADDRESS` one that logs somebody in, once;
+`begin-again ADDRESS` one that is the only way in: password, second factor, sessions and logins at the provider end;
 `migrate-accounts` makes or upgrades schema `accounts`.
 
 Exit codes: 0 done, 2 wrong settings, 3 topics or ports not available, 4 the live feed died.

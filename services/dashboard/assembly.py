@@ -100,7 +100,7 @@ def assemble(settings: DashboardSettings, fate: Fate, stop: threading.Event) -> 
         board,
         views,
         Door(
-            Identities(accounts.postgres),
+            Identities(accounts.lookups),
             AccountRoutes(
                 accounts,
                 cookie=cookie,
@@ -125,6 +125,7 @@ def assemble(settings: DashboardSettings, fate: Fate, stop: threading.Event) -> 
             Trying(serving, _now_ms),
             now_ms=_now_ms,
             proxies=settings.proxies,
+            turns=accounts.turns,
         ),
         arrivals=ArrivalRoutes(ArrivalReader(settings), _now_ms),
     )

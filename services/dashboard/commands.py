@@ -45,8 +45,13 @@ def run(settings: DashboardSettings, arguments: Sequence[str]) -> int:
                 why = "somebody has an account already: an owner invites others; login-link ADDRESS lets an owner in"
             case ["login-link", address]:
                 link, why = login_link(settings.accounts_address, address), f"{address} has no account"
+            case ["begin-again", address]:
+                link = login_link(settings.accounts_address, address, begins_again=True)
+                why = f"{address} has no account, or is in no organisation: an invitation lets the person in"
             case _:
-                sys.stderr.write("dashboard: the commands are owner-link, login-link ADDRESS and migrate-accounts\n")
+                sys.stderr.write(
+                    "dashboard: the commands are owner-link, login-link ADDRESS, begin-again ADDRESS and migrate-accounts\n"
+                )
                 return EXIT_SETTINGS
     except (psycopg.Error, DatabaseNewer, PostgresAway, QueryRefused) as error:
         cause = str(error) if isinstance(error, DatabaseNewer) else type(error).__name__

@@ -1,15 +1,13 @@
 """How many logins may fail: by address, by account, and by both together. Pure.
 
-The pair has the least room, so that a stranger who guesses does not keep an account's owner out.
+A dozen strangers who guess fill the room of an account. They do not keep its owner out of a site where the owner has logged in
+before: there the pair and the address alone count.
 """
 
 import hashlib
-import ipaddress
 from dataclasses import dataclass
-from typing import Final
 
-#: Of an IPv6 address: what one household or server is given.
-_IPV6_BITS: Final = 64
+from services.accounts.core.sites import site_of
 
 
 @dataclass(frozen=True)
@@ -22,14 +20,14 @@ class Allowance:
     seconds: float
 
 
-def allowances(address: str | None, email: str) -> list[Allowance]:
-    """The keys under which a login of this account from this address is counted."""
-    site, account = _site(address), email.casefold()
-    return [
-        Allowance(_hashed("pair", site, account), 5, 60.0),
-        Allowance(_hashed("address", site), 30, 20.0),
-        Allowance(_hashed("account", account), 60, 20.0),
-    ]
+def allowances(address: str | None, email: str, *, is_known: bool = False) -> list[Allowance]:
+    """The keys under which a login of this account from this address is counted.
+
+    `is_known`: the account's owner has logged in from this site before.
+    """
+    site, account = site_of(address), email.casefold()
+    of_address = [Allowance(_hashed("pair", site, account), 5, 60.0), Allowance(_hashed("address", site), 30, 20.0)]
+    return of_address if is_known else [*of_address, Allowance(_hashed("account", account), 60, 20.0)]
 
 
 def begun_elsewhere(address: str | None) -> list[Allowance]:
@@ -37,17 +35,7 @@ def begun_elsewhere(address: str | None) -> list[Allowance]:
 
     Each is stored for some minutes. An office behind one address begins many at a time.
     """
-    return [Allowance(_hashed("elsewhere", _site(address)), 300, 2.0)]
-
-
-def _site(address: str | None) -> str:
-    try:
-        parsed = ipaddress.ip_address(address or "")
-    except ValueError:
-        return "unknown"
-    if isinstance(parsed, ipaddress.IPv6Address):
-        return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, _IPV6_BITS), strict=False))
-    return str(parsed)
+    return [Allowance(_hashed("elsewhere", site_of(address)), 300, 2.0)]
 
 
 def _hashed(*parts: str) -> str:

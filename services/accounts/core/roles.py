@@ -68,3 +68,8 @@ def may_give(giver: Role, role: Role) -> bool:
     if role is Role.OWNER:
         return Permission.OWN in _MAY[giver]
     return Permission.MANAGE in _MAY[giver]
+
+
+def given_by_token(scopes: frozenset[Permission], *, has_end: bool) -> frozenset[Role]:
+    """The roles that an API token may give: those that may do no more than it. A role has no end, so one with an end gives none."""
+    return frozenset() if has_end else frozenset(role for role, may in _MAY.items() if may <= scopes)

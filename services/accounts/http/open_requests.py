@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from services.accounts.core.credentials import Credential
-from services.accounts.credential_queue import party_of
+from services.accounts.core.sites import site_of
 from services.rim.turns.question_limits import QuestionLimit
 
 #: Of the connections to the other service, the part that one credential may hold, and one address: a proxy that is not declared
@@ -43,5 +43,5 @@ class OpenRequests:
         """Counts a request while the block runs; raises `TooManyQuestions`."""
         given = self._credential(request)
         by_credential = nullcontext() if given is None else self._of_credentials.of(given.text)
-        with self._of_addresses.of(party_of(self._address(request))), by_credential:
+        with self._of_addresses.of(site_of(self._address(request))), by_credential:
             yield

@@ -26,11 +26,13 @@ from services.accounts.store.tenants.members import MemberUnknown, RoleRefused
 from services.accounts.store.tenants.organisations import (
     CustomerTaken,
     CustomerUnknown,
+    DeletionUnderWay,
     OrganisationHasPeople,
     OrganisationUnknown,
 )
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import RETRY_SECONDS, UNKNOWN_CUSTOMER, Refused, problem_response
+from services.rim.turns.question_limits import TooManyQuestions
 from shared.http.problems import Problem
 
 #: Those whose text is written for the one who asks.
@@ -38,6 +40,7 @@ _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     # Before what it is a kind of.
     TooManyWaiting: Problem(429, "Too Many Requests", "too-many", "too many requests of this address at a time"),
+    TooManyQuestions: Problem(429, "Too Many Requests", "too-many", "too many requests of this organisation at a time"),
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),
@@ -65,6 +68,9 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     OrganisationUnknown: Problem(404, "There is no such organisation", "unknown"),
     CustomerUnknown: UNKNOWN_CUSTOMER,
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
+    DeletionUnderWay: Problem(
+        409, "Data of this customer is being deleted", "deletion", "Give the customer away when that is done."
+    ),
     KeyUnknown: Problem(404, "There is no such key", "unknown"),
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
     NoPlaceForKey: Problem(

@@ -21,6 +21,10 @@ _NEWEST: Final = """
       AND (%(action)s = '' OR action = %(action)s) AND (%(actor)s = '' OR actor = %(actor)s)
     ORDER BY id DESC LIMIT %(rows_max)s
 """
+#: Of a statement: the person who makes something, or who made the token that makes it; null for a command.
+#: `made_by_id` of what it makes. Takes the parameters of `maker`.
+MAKER: Final = """CASE %(maker_kind)s::text WHEN 'person' THEN %(maker_id)s::text
+    WHEN 'token' THEN (SELECT made_by_id FROM accounts.tokens WHERE id = %(maker_id)s) END"""
 #: Behind every row.
 NEWEST: Final = 2**62
 #: Of what a request may put into a row.
@@ -43,6 +47,11 @@ class Actor:
     def of(cls, principal: Principal, address: str | None) -> "Actor":
         """The actor that a request's principal is."""
         return cls(principal.kind, principal.id, principal.name, address, principal.organisation_id)
+
+    @property
+    def maker(self) -> dict[str, str | None]:
+        """The parameters of `MAKER`."""
+        return {"maker_kind": self.kind, "maker_id": self.id}
 
 
 #: A command, run by who may read the service's settings.

@@ -28,7 +28,7 @@ from services.alerts.targets import ReceiverWrong
 from services.alerts.trying.running import TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import Refused, problem_response
-from services.rim.turns.question_limits import TooManyQuestions
+from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.peer import Network, client_address
 from shared.http.problems import Fault, Problem
 from shared.schemas.alerts.event import AlertEvent
@@ -38,11 +38,21 @@ Handler = Callable[["AlertRoutes", web.Request], Awaitable[web.Response]]
 
 
 class AlertRoutes:
-    """The routes; `proxies` are the networks whose X-Forwarded-For is read. `trying` runs trials of rules."""
+    """The routes; `proxies` are the networks whose X-Forwarded-For is read. `trying` runs trials of rules.
+
+    `turns` are those of organisations at the database of `alerting`, if it has other work too.
+    """
 
     def __init__(
-        self, alerting: Alerting, trying: Trying, *, now_ms: Callable[[], int], proxies: Sequence[Network] = ()
+        self,
+        alerting: Alerting,
+        trying: Trying,
+        *,
+        now_ms: Callable[[], int],
+        proxies: Sequence[Network] = (),
+        turns: InTurn | None = None,
     ) -> None:
+        self._turns = turns
         self._alerting = alerting
         self._trying = trying
         self._now_ms = now_ms
@@ -52,6 +62,8 @@ class AlertRoutes:
         """Adds the routes. All need the right to read metrics; those that change something ask for more themselves."""
         for operation in OPERATIONS:
             handler = self._answering(_HANDLERS[operation.name])
+            if self._turns is not None and operation.name not in _OF_TRIALS:
+                handler = _in_turn(handler, self._turns)
             routing.add(operation.method.upper(), operation.path, handler, METRICS, name=operation.name)
 
     # Rules.
@@ -265,12 +277,30 @@ class AlertRoutes:
         return answer
 
 
+def _in_turn(
+    handler: Callable[[web.Request], Awaitable[web.Response]], turns: InTurn
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """`handler`, in a turn of the caller's organisation."""
+
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            async with turns.of(principal_of(request).organisation_id):
+                return await handler(request)
+        except TooManyQuestions:
+            busy = Problem(429, "Too many requests of this organisation at a time", "too-many")
+            return problem_response(busy, retry_seconds=1)
+
+    return answer
+
+
 def _check_whole(principal: Principal) -> None:
     """Receivers have messages of all customers of an organisation: a token for some of these may not use them."""
     if not principal.scope.is_whole:
         raise Refused(Problem(403, "A token for some customers has no business with receivers", "permission"))
 
 
+#: They read another database, and have turns of their own.
+_OF_TRIALS: Final = frozenset({"post-alerts-rules-trial", "alerts-rules-suggested"})
 #: What a handler may raise that has one answer.
 _PROBLEMS: Final[dict[type[Exception], Problem]] = {
     CursorWrong: Problem(400, "A parameter is wrong", "parameter", errors=[Fault(MEANT, parameter="cursor")]),

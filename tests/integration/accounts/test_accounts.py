@@ -23,6 +23,7 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.password_hashes import Passwords
+from services.accounts.profile import Profile
 from services.accounts.service import Accounts, LoginsTooMany, LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM, Actor
@@ -196,6 +197,38 @@ async def test_logins_that_fail_are_limited_by_address_and_account(accounts: Acc
         connection.execute("UPDATE accounts.attempts SET failures = 31 WHERE failures > 4")
     with pytest.raises(LoginsTooMany):
         await accounts.log_in("somebody@example.com", PASSWORD, **HERE)
+
+
+async def test_strangers_who_guess_do_not_keep_an_owner_out_of_a_site_that_is_known(
+    accounts: Accounts, dsn: str
+) -> None:
+    session = await first_owner(accounts)
+    owner = await Identities(accounts.postgres).principal(session)
+    assert owner is not None
+
+    def guessed() -> None:
+        """Strangers have used up what the account may fail."""
+        account = allowances(None, owner.name)[-1].subject
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("DELETE FROM accounts.attempts")
+            connection.execute("INSERT INTO accounts.attempts VALUES (%s, 60, now())", (account,))
+
+    guessed()
+    with pytest.raises(LoginsTooMany):
+        await accounts.log_in(owner.name, PASSWORD, address="198.51.100.1", agent="")
+    await accounts.log_in(owner.name, PASSWORD, **HERE)
+    # A change of the password asks for the present one in the same way.
+    actor = Actor.of(owner, HERE["address"])
+    changed = PASSWORD + " changed"
+    await Profile(accounts).set_password(owner, session, PASSWORD, changed, actor)
+    # Guesses from there are counted all the same, and an account that begins again has no such site.
+    wrong = [accounts.log_in(owner.name, "a wrong password", **HERE) for _ in range(6)]
+    results = await asyncio.gather(*wrong, return_exceptions=True)
+    assert sorted(type(one).__name__ for one in results) == ["LoginWrong"] * 5 + ["LoginsTooMany"]
+    await accounts.new_login_link(owner.name, SYSTEM, begins_again=True)
+    guessed()
+    with pytest.raises(LoginsTooMany):
+        await accounts.log_in(owner.name, changed, **HERE)
 
 
 async def test_an_address_that_is_refused_adds_no_rows_for_the_accounts_that_it_invents(

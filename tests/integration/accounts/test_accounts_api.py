@@ -12,6 +12,7 @@ from openapi_spec_validator import validate
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
 from services.accounts.service import LoginWrong
+from services.accounts.store.audit import SYSTEM
 from services.rim.http.openapi import document
 from tests.integration.accounts.accounts_parts import PASSWORD, Site, globex, invited, new_site
 
@@ -190,6 +191,66 @@ async def test_an_account_that_another_organisation_has_made_brings_its_maker_no
         await home.accounts.log_in(victim, PASSWORD, address=None, agent="")
     session = await home.accounts.log_in(victim, body["password"], address=None, agent="")
     assert (await home.got("GET", "/v1/session", session))["role"] == "admin"
+
+
+async def test_who_owns_an_address_gets_back_an_account_that_somebody_else_made_or_whose_password_is_forgotten(
+    home: Site,
+) -> None:
+    owner = await home.owner()
+    boss = await globex(home, owner)
+    victim = "victim@example.com"
+    squatter = await invited(home, boss, victim, "admin")
+    invitation = await home.got("POST", "/v1/invitations", owner, {"email": victim, "role": "editor"})
+    former = await home.accounts.new_login_link(victim, SYSTEM)
+    again = await home.accounts.new_login_link(victim, SYSTEM, begins_again=True)
+    assert former is not None
+    assert again is not None
+    # Nothing that the maker has is a way in.
+    assert (await home.ask("GET", "/v1/session", squatter))[0] == 401
+    assert (await home.ask("POST", "/v1/login", None, {"email": victim, "password": PASSWORD}))[0] == 401
+    assert (await home.ask("POST", "/v1/link/use", None, {"link": former.text}))[0] == 410
+    session = await home.join(f"#{again.text}")
+    password = "a password of the victim 9"
+    await home.got("POST", "/v1/profile/password", session, {"present": "", "password": password})
+    body = {"link": invitation["link"].partition("#")[2], "password": password}
+    assert (await home.got("POST", "/v1/link/use", None, body))["session"] is False
+    found = (await home.got("GET", "/v1/organisations", session))["organisations"]
+    (there, mine) = sorted(found, key=lambda one: one["name"])
+    assert (there["name"], mine["name"]) == ("Globex", "Home")
+    # Out of the organisation that it never wanted to be in; the session was in that one.
+    assert (await home.ask("POST", "/v1/organisations/none/leave", session))[0] == 404
+    await home.got("POST", f"/v1/organisations/{there['id']}/leave", session)
+    assert (await home.ask("GET", "/v1/session", session))[0] == 401
+    back = await home.accounts.log_in(victim, password, address=None, agent="")
+    assert (await home.got("GET", "/v1/session", back))["organisation"] == "Home"
+    entries = (await home.got("GET", "/v1/audit", boss))["entries"]
+    noted = {(one["action"], one["actor"]) for one in entries}
+    assert {("began_account_again", "command"), ("left_organisation", victim)} <= noted
+
+
+async def test_who_leaves_takes_along_what_it_made_and_the_last_owner_stays(home: Site) -> None:
+    owner = await home.owner()
+    admin = await invited(home, owner, "admin@example.com", "admin")
+    organisation_id = (await home.got("GET", "/v1/session", admin))["organisation_id"]
+    token = (await home.got("POST", "/v1/tokens", admin, {"name": "x", "scopes": ["manage"]}))["token"]
+    path = f"/v1/organisations/{organisation_id}/leave"
+    assert (await home.ask("POST", path, token))[0] == 403
+    assert (await home.ask("POST", path, owner))[0] == 403
+    await home.got("POST", path, admin)
+    assert (await home.ask("GET", "/v1/customers", token))[0] == 401
+    assert (await home.ask("POST", path, await globex(home, owner)))[0] == 404
+
+
+async def test_an_invitation_says_nothing_of_an_account_to_who_gives_a_password_that_nobody_has(home: Site) -> None:
+    owner = await home.owner()
+    boss = await globex(home, owner)
+    answers = []
+    for email in ("owner@example.com", "nobody@example.com"):
+        invitation = await home.got("POST", "/v1/invitations", boss, {"email": email, "role": "viewer"})
+        body = {"link": invitation["link"].partition("#")[2], "password": "short"}
+        answers.append(await home.ask("POST", "/v1/link/use", None, body))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 400
 
 
 async def test_an_invitation_that_was_open_takes_no_role_away(home: Site) -> None:

@@ -6,7 +6,7 @@ import pyotp
 import pytest
 
 from deploy.local.postgres import Postgres
-from tests.integration.accounts.accounts_parts import PASSWORD, Site, new_site
+from tests.integration.accounts.accounts_parts import PASSWORD, Site, invited, new_site
 
 pytestmark = pytest.mark.integration
 
@@ -119,3 +119,71 @@ async def test_people_and_tokens_without_an_end_give_any_end(home: Site) -> None
             made = await home.got("POST", "/v1/tokens", who, body | given)
             listed = (await home.got("GET", "/v1/tokens", owner))["tokens"]
             assert [one["expires_ms"] is not None for one in listed if one["id"] == made["id"]] == [has_end]
+
+
+async def test_a_token_gives_no_role_that_may_do_more_or_lasts_longer_than_itself(home: Site) -> None:
+    owner = await home.owner()
+    await invited(home, owner, "admin@example.com", "admin")
+    ids = {one["email"]: one["id"] for one in (await home.got("GET", "/v1/people", owner))["people"]}
+    path = f"/v1/people/{ids['admin@example.com']}"
+    reading = ["manage", "read_metrics", "read_views"]
+    tokens = {}
+    for name, body in {
+        "lasting": {"scopes": reading},
+        "ending": {"scopes": reading, "days": 1},
+        "managing": {"scopes": ["manage"]},
+    }.items():
+        tokens[name] = (await home.got("POST", "/v1/tokens", owner, {"name": name} | body))["token"]
+    for name, roles in (("lasting", ["viewer"]), ("ending", []), ("managing", [])):
+        for role in ("viewer", "editor", "admin", "owner"):
+            invitation = {"email": f"{name}-{role}@example.com", "role": role}
+            status, _ = await home.ask("POST", "/v1/invitations", tokens[name], invitation)
+            assert status == (201 if role in roles else 403), (name, role)
+            if role not in roles:
+                assert (await home.ask("PATCH", path, tokens[name], {"role": role}))[0] == 403, (name, role)
+    # A new organisation has an owner who stays, too.
+    organisation = {"name": "Globex", "owner": "boss@globex.example"}
+    assert (await home.ask("POST", "/v1/organisations", tokens["ending"], organisation))[0] == 403
+    made = await home.got("POST", "/v1/organisations", tokens["lasting"], organisation)
+    again = {"email": "boss@globex.example"}
+    invitations = f"/v1/organisations/{made['id']}/invitations"
+    assert (await home.ask("POST", invitations, tokens["ending"], again))[0] == 403
+    # To take a role away needs no end of one's own.
+    await home.got("DELETE", path, tokens["ending"])
+
+
+async def test_what_a_person_made_ends_with_the_right_to_make_it(home: Site) -> None:
+    owner = await home.owner()
+    admins = {name: await invited(home, owner, f"{name}@example.com", "admin") for name in ("ann", "bob")}
+    ids = {one["email"]: one["id"] for one in (await home.got("GET", "/v1/people", owner))["people"]}
+    body = {"name": "x", "scopes": ["manage", "read_metrics", "read_views"]}
+    kept = (await home.got("POST", "/v1/tokens", owner, body))["token"]
+    made, links = {}, {}
+    for name, admin in admins.items():
+        token = (await home.got("POST", "/v1/tokens", admin, body))["token"]
+        # What a token makes is its maker's too.
+        made[name] = [token, (await home.got("POST", "/v1/tokens", token, body))["token"]]
+        organisation = {"name": name, "owner": f"owner@{name}.example"}
+        links[name] = [
+            (await home.got("POST", "/v1/invitations", who, {"email": f"{number}@{name}.example", "role": "viewer"}))[
+                "link"
+            ]
+            for number, who in enumerate((admin, token))
+        ] + [(await home.got("POST", "/v1/organisations", admin, organisation))["link"]]
+    await home.got("POST", "/v1/invitations", owner, {"email": "late@example.com", "role": "viewer"})
+    for method, name, role in (("PATCH", "ann", {"role": "editor"}), ("DELETE", "bob", None)):
+        # An owner may do what an admin may.
+        await home.got("PATCH", f"/v1/people/{ids[f'{name}@example.com']}", owner, {"role": "owner"})
+        assert [(await home.ask("GET", "/v1/people", token))[0] for token in made[name]] == [200, 200]
+        path = f"/v1/people/{ids[f'{name}@example.com']}"
+        assert await home.got(method, path, owner, role) == {"tokens": 2, "invitations": 3}
+        assert [(await home.ask("GET", "/v1/people", token))[0] for token in made[name]] == [401, 401]
+        for link in links[name]:
+            use = {"link": link.partition("#")[2], "password": PASSWORD}
+            assert (await home.ask("POST", "/v1/link/use", None, use))[0] == 410
+    # Others' stay.
+    assert (await home.ask("GET", "/v1/people", kept))[0] == 200
+    (left,) = (await home.got("GET", "/v1/invitations", owner))["invitations"]
+    assert left["email"] == "late@example.com"
+    entries = (await home.got("GET", "/v1/audit?action=revoked_token", owner))["entries"]
+    assert [one["actor"] for one in entries] == ["owner@example.com"] * 4

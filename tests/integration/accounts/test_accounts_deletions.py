@@ -15,9 +15,12 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
+from services.accounts.core.credentials import Credential
 from services.accounts.core.deletions import STEPS
 from services.accounts.store import schema
+from services.accounts.store.audit import SYSTEM
 from services.accounts.store.customers import deletions
+from services.accounts.store.tenants.organisations import CustomerUnknown
 from services.finalizer.jobs.deletions import asking
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.deletion_requests import DeletionRequests
@@ -161,6 +164,37 @@ async def test_the_open_requests_of_one_organisation_delay_none_of_another(home:
         requests.waits(one, "NoObjects")
     later = [one.viewer for one in requests.open() if one.customer_id == "acme"]
     assert later[:52] == [*(f"v{number}" for number in range(100, 151)), "v1"]
+
+
+async def test_a_customer_moves_when_no_deletion_is_under_way_and_takes_those_that_are_over_with_it(home: Site) -> None:
+    owner = await home.owner()
+    boss = await globex(home, owner)
+    found = {one["name"]: one["id"] for one in (await home.got("GET", "/v1/organisations", owner))["organisations"]}
+    to_globex, to_home = ({"organisation_id": found[name]} for name in ("Globex", "Home"))
+    await home.got("PATCH", "/v1/customers/acme", owner, to_globex)
+    _, asked = await home.ask("POST", "/v1/deletions", boss, {"customer": "acme", "whole_customer": True})
+    status, problem = await home.ask("PATCH", "/v1/customers/acme", owner, to_home)
+    assert (status, problem["type"]) == (409, "urn:playhead:problem:deletion")
+    # Only a move waits, and only that of this customer.
+    await home.got("PATCH", "/v1/customers/acme", owner, to_globex | {"name": "Acme"})
+    await home.got("PATCH", "/v1/customers/other", owner, to_globex)
+    assert await listed(home, owner) == []
+    with psycopg.connect(home.dsn) as connection:
+        connection.execute("UPDATE accounts.deletions SET state = 'done', ended_at = now()")
+    await home.got("PATCH", "/v1/customers/acme", owner, to_home)
+    for who, seen in ((owner, True), (boss, False)):
+        assert await listed(home, who) == ([asked["id"]] if seen else [])
+        assert (await home.ask("GET", f"/v1/deletions/{asked['id']}", who))[0] == (200 if seen else 404)
+    # Whoever was let in before the move asks for nothing after it.
+    async with await psycopg.AsyncConnection.connect(home.dsn) as connection:
+        late = deletions.wanted("acme", None, [], organisation_id=found["Globex"], asked_by="boss")
+        with pytest.raises(CustomerUnknown):
+            await deletions.ask(connection, late, SYSTEM)
+
+
+async def listed(home: Site, who: Credential) -> list[str]:
+    """The ids of deletions that this person sees."""
+    return [one["id"] for one in (await home.got("GET", "/v1/deletions", who))["deletions"]]
 
 
 async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:

@@ -65,6 +65,7 @@ MAY = [
     ("dashboard", "SELECT FROM serving.views"),
     ("dashboard", "SELECT FROM limits.defaults"),
     ("dashboard", "INSERT INTO accounts.organisations SELECT * FROM accounts.organisations WHERE false"),
+    ("dashboard", "INSERT INTO accounts.known_sites SELECT * FROM accounts.known_sites WHERE false"),
     ("dashboard", "SELECT FROM accounts.audit"),
     ("dashboard", "SELECT customer_id, keys FROM collector.customers"),
     ("query", "SELECT FROM serving.views"),

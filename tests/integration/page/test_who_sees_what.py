@@ -330,5 +330,9 @@ def test_somebody_of_two_organisations_goes_from_one_to_the_other(browser: Brows
         seen.open("settings")
         expect(seen.page.locator("main")).to_contain_text("Initech · owner", timeout=SOON_MS)
         page_settings.works_in_another_organisation(seen.page, dsn, email)
+        # Out of it, by a click; the session was in that one.
+        seen.page.once("dialog", lambda dialog: dialog.accept())
+        seen.page.get_by_role("button", name="Leave Umbrella").click()
+        expect(seen.page.get_by_label("Password")).to_be_visible(timeout=SOON_MS)
     finally:
         context.close()

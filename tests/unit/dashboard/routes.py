@@ -56,6 +56,7 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("PATCH", "/v1/organisations/{id}"): OWNERS,
     ("POST", "/v1/organisations/{id}/invitations"): INSTALLATION,
     ("POST", "/v1/organisations/{id}/enter"): ACCOUNT,
+    ("POST", "/v1/organisations/{id}/leave"): ACCOUNT,
     ("GET", "/v1/customers"): METRICS,
     ("POST", "/v1/customers"): MANAGEMENT,
     ("PATCH", "/v1/customers/{id}"): MANAGEMENT,

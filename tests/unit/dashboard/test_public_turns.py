@@ -7,11 +7,11 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import TCPConnector, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts import credential_queue
-from services.accounts.core.credentials import Kind
+from services.accounts.core.credentials import Credential, Kind
 from services.accounts.credential_queue import AT_ONCE_MAX
 from services.accounts.http.external import External
 from services.accounts.http.guard import Cookie
@@ -20,14 +20,17 @@ from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.password_hashes import Passwords
 from services.accounts.provider import Provider
-from services.accounts.service import Accounts
+from services.accounts.service import AT_ONCE_OF_ORGANISATION, QUESTIONS_OF_ORGANISATION_MAX, Accounts
 from services.accounts.store.logins.external import Begun, Claims, begin
 from services.accounts.store.logins.identities import principal_of
 from services.accounts.store.logins.links import LinkSpent, find_link
-from services.accounts.store.logins.sessions import Person, count_attempt, person_of
+from services.accounts.store.logins.sessions import Person, count_login, person_of
+from services.alerts.http.routes import AlertRoutes
+from services.alerts.service import Alerting
+from services.alerts.trying.running import Trying
 from services.dashboard.app import Door, make_app
 from tests.unit.dashboard.desk import NOW_MS, quiet_board
-from tests.unit.dashboard.door import OWNER, Known, NotedLooks, cookies, credential, door
+from tests.unit.dashboard.door import GLOBEX_ADMIN, OWNER, Known, NotedLooks, cookies, credential, door
 
 FLOOD, HONEST = "203.0.113.9", "198.51.100.1"
 LINK = credential(Kind.LINK, 200).text
@@ -82,16 +85,23 @@ class Site:
             Accounts("postgresql://nobody@127.0.0.1:1/none", passwords=self.slow),
             Cookie(is_secure=False),
         )
-        monkeypatch.setattr(accounts.postgres, "ask", self._ask)
+        monkeypatch.setattr(accounts.lookups, "ask", self._ask)
+        # What callers ask has connections of its own.
+        self.callers = 0
+        self.let_callers = asyncio.Semaphore(0)
+        monkeypatch.setattr(accounts.postgres, "ask", self._ask_of_caller)
         # However slow the machine is, nobody waits too long here.
         monkeypatch.setattr(accounts.queue, "_wait_seconds_max", 60)
         self._queue = accounts.queue
         routes = AccountRoutes(
             accounts, cookie=cookie, proxies=[ip_network("127.0.0.1")], external=External(self.slow, "Acme ID")
         )
-        made = Door(Identities(accounts.postgres), routes, Hosts([]), cookie, NotedLooks())
-        self.app = make_app(quiet_board(), None, made, streams_max=1, now_ms=lambda: NOW_MS)
-        self.client = TestClient[web.Request, web.Application](TestServer(self.app))
+        made = Door(Identities(accounts.lookups), routes, Hosts([]), cookie, NotedLooks())
+        pool = accounts.postgres
+        alerts = AlertRoutes(Alerting(pool), Trying(pool, lambda: NOW_MS), now_ms=lambda: NOW_MS, turns=accounts.turns)
+        self.app = make_app(quiet_board(), None, made, streams_max=1, now_ms=lambda: NOW_MS, alerts=alerts)
+        connector = TCPConnector(limit=0)
+        self.client = TestClient[web.Request, web.Application](TestServer(self.app), connector=connector)
 
     async def _ask(self, read: Any) -> Any:
         self.asked += 1
@@ -104,13 +114,18 @@ class Site:
             self.under_way -= 1
         return self._answer(getattr(read, "func", None), getattr(read, "keywords", {}))
 
+    async def _ask_of_caller(self, read: Any) -> Any:
+        self.callers += 1
+        async with self.let_callers:
+            return []
+
     def _answer(self, function: object, given: dict[str, Any]) -> object:
         if function is principal_of:
             return self._people.get(given["credential"])
         if function is find_link:
             raise LinkSpent
-        if function is count_attempt:
-            return 0.0
+        if function is count_login:
+            return [], 0.0
         if function is begin:
             return self.may_begin
         if function is person_of:
@@ -213,3 +228,26 @@ async def test_a_login_at_the_provider_that_may_not_begin_leads_back_to_the_page
     async with letting(site), site.client.get("/login/there", allow_redirects=False) as answer:
         assert (answer.status, answer.headers["Location"]) == (302, "/login?failed=busy")
         assert not answer.cookies
+
+
+async def test_questions_of_one_organisation_leave_connections_to_others_and_look_ups_to_everybody(
+    site: Site,
+) -> None:
+    async def asked(who: Credential, path: str = "/v1/audit?actor=nobody") -> int:
+        async with asyncio.timeout(30), site.client.get(path, cookies=cookies(who)) as answer:
+            return answer.status
+
+    async with letting(site):
+        flood = [asyncio.create_task(asked(OWNER)) for _ in range(QUESTIONS_OF_ORGANISATION_MAX + 5)]
+        # Five are refused, two hold connections, and the others wait.
+        await until(lambda: sum(one.done() for one in flood) == 5)
+        assert {one.result() for one in flood if one.done()} == {429}
+        assert site.callers == AT_ONCE_OF_ORGANISATION
+        for path in ("/v1/alerts/rules", "/v1/people"):
+            assert await asked(OWNER, path) == 429
+        other = asyncio.create_task(asked(GLOBEX_ADMIN))
+        await until(lambda: site.callers == AT_ONCE_OF_ORGANISATION + 1)
+        assert await asked(OWNER, "/v1/session") == 200
+        site.let_callers.release()
+        assert await other == 200
+        assert set(await asyncio.gather(*flood)) == {200, 429}

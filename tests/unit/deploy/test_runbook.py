@@ -44,7 +44,7 @@ def commands(beginning: str) -> list[str]:
 
 
 def test_each_step_is_shown_by_a_command() -> None:
-    assert len(steps()) == 11
+    assert len(steps()) == 12
     for name, items in steps().items():
         assert items, name
         for item in items:
@@ -72,6 +72,7 @@ def test_every_other_module_is_run_as_it_can_be() -> None:
         "python -m deploy.database",
         "python -m deploy.rights",
         "python -m deploy.topics",
+        "python -m services.dashboard begin-again ADDRESS",
         "python -m services.serving repair",
         "python -m services.serving repair --refill",
     }

@@ -31,7 +31,7 @@ class AccountsApi:
 
     def __init__(self, accounts: Accounts, place: Place, page_url: str, customers: Postgres) -> None:
         management = Management(accounts)
-        self._place = place
+        self._place, self._turns = place, accounts.turns
         self.operations: Final[list[Operation]] = [
             *TenantOperations(management, page_url).operations(),
             *PeopleOperations(management, page_url).operations(),
@@ -49,7 +49,7 @@ class AccountsApi:
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
         for operation in self.operations:
-            add(operation, routing, self._place)
+            add(operation, routing, self._place, self._turns)
 
     @property
     def described(self) -> list[openapi.Operation]:

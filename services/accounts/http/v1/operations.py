@@ -17,6 +17,7 @@ from services.accounts.http.problems import ANSWERED, answer_of
 from services.accounts.http.requests import BodyWrong, Place, body_of
 from services.accounts.store.audit import Actor
 from services.rim.http import openapi
+from services.rim.turns.question_limits import InTurn
 
 T = TypeVar("T")
 
@@ -91,18 +92,20 @@ class Operation:
         )
 
 
-def add(operation: Operation, routing: Routing, place: Place) -> None:
-    """Adds the operation's route."""
+def add(operation: Operation, routing: Routing, place: Place, turns: InTurn) -> None:
+    """Adds the operation's route; its calls take `turns` by organisation."""
     routing.add(
         operation.method.upper(),
         operation.path,
-        _served(operation, place),
+        _served(operation, place, turns),
         operation.access,
         name=operation.described.name,
     )
 
 
-def _served(operation: Operation, place: Place) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _served(
+    operation: Operation, place: Place, turns: InTurn
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def serve(request: web.Request) -> web.StreamResponse:
         try:
             principal = principal_of(request)
@@ -115,11 +118,13 @@ def _served(operation: Operation, place: Place) -> Callable[[web.Request], Await
                 None if operation.query is None else _query(request, operation.query),
                 {name: part.replace("\0", "") for name, part in request.match_info.items()},
             )
-            found = await operation.handle(call)
+            if operation.media:
+                # It lasts as long as its client reads. It asks for a page at a time, by an index.
+                return await operation.handle(call)  # type: ignore[no-any-return]
+            async with turns.of(principal.organisation_id):
+                found = await operation.handle(call)
         except ANSWERED as error:
             return answer_of(error)
-        if isinstance(found, web.StreamResponse):
-            return found
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", status=operation.status)
 
     return serve

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import msgspec
 
-from services.accounts.core.roles import Role, may_give
+from services.accounts.core.principal import Principal
+from services.accounts.core.roles import Role
 from services.accounts.http.access import TEAM, TEAM_MANAGEMENT
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
-from services.accounts.management import Management, giver_of
+from services.accounts.management import Management, given_by
 from services.accounts.store.tenants.members import Member
 
 INVITATION_DAYS_MAX = 30
@@ -82,6 +83,13 @@ class Ended(msgspec.Struct, frozen=True):
     sessions: int
 
 
+class EndedToo(msgspec.Struct, frozen=True):
+    """How many tokens and open invitations of the person ended, since the person may no longer make such."""
+
+    tokens: int
+    invitations: int
+
+
 class PeopleOperations:
     """The operations. `page_url` is where browsers reach the page."""
 
@@ -93,8 +101,23 @@ class PeopleOperations:
         """All of them."""
         return [
             Operation("get", "/v1/people", "Members", TEAM, self.people, People, query=PageAsked),
-            Operation("patch", "/v1/people/{id}", "Another role", TEAM_MANAGEMENT, self.change, body=RoleChange),
-            Operation("delete", "/v1/people/{id}", "Removes a member", TEAM_MANAGEMENT, self.remove),
+            Operation(
+                "patch",
+                "/v1/people/{id}",
+                "Another role; tokens and invitations that the person may no longer make end",
+                TEAM_MANAGEMENT,
+                self.change,
+                EndedToo,
+                body=RoleChange,
+            ),
+            Operation(
+                "delete",
+                "/v1/people/{id}",
+                "Removes a member, with the tokens and invitations that the person made",
+                TEAM_MANAGEMENT,
+                self.remove,
+                EndedToo,
+            ),
             Operation(
                 "post",
                 "/v1/people/{id}/end-sessions",
@@ -133,15 +156,15 @@ class PeopleOperations:
         page, after = asked.cut(rows, lambda row: row.email)
         return People([_person(row) for row in page], after)
 
-    async def change(self, call: Call) -> Done:
+    async def change(self, call: Call) -> EndedToo:
         """In force at once."""
-        await self._management.set_role(call.principal, call.parts["id"], call.body.role, call.actor)
-        return Done()
+        ended = await self._management.set_role(call.principal, call.parts["id"], call.body.role, call.actor)
+        return EndedToo(ended.tokens, ended.invitations)
 
-    async def remove(self, call: Call) -> Done:
+    async def remove(self, call: Call) -> EndedToo:
         """The person's sessions in this organisation end."""
-        await self._management.remove(call.principal, call.parts["id"], call.actor)
-        return Done()
+        ended = await self._management.remove(call.principal, call.parts["id"], call.actor)
+        return EndedToo(ended.tokens, ended.invitations)
 
     async def end_sessions(self, call: Call) -> Ended:
         """Ends the sessions of a member in this organisation."""
@@ -161,9 +184,10 @@ class PeopleOperations:
 
     async def invite(self, call: Call) -> MadeInvitation:
         """The link is to be sent by who invites: Playhead sends no mail for it."""
+        check_invites(call.principal)
         wanted: NewInvitation = call.body
-        if not may_give(giver_of(call.principal), wanted.role):
-            raise forbidden(f"this role may invite nobody as {wanted.role}")
+        if wanted.role not in given_by(call.principal):
+            raise forbidden(f"who asks may invite nobody as {wanted.role}")
         link, until = await self._management.invite(
             call.principal.organisation_id, wanted.email, wanted.role, timedelta(days=wanted.days), call.actor
         )
@@ -174,6 +198,12 @@ class PeopleOperations:
         if not await self._management.withdraw(call.principal, call.parts["id"], call.actor):
             raise unknown("invitation")
         return Done()
+
+
+def check_invites(principal: Principal) -> None:
+    """Raises `Refused` for a token with an end: whoever follows an invitation has none."""
+    if principal.ends_at is not None:
+        raise forbidden("a token that ends invites nobody: a login would outlast it")
 
 
 def link_address(page_url: str, text: str) -> str:

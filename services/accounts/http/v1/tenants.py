@@ -5,10 +5,11 @@ from typing import Annotated
 
 import msgspec
 
+from services.accounts.core.principal import Principal
 from services.accounts.http.access import ACCOUNT, INSTALLATION, MANAGEMENT, METRICS, OWNERS
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
-from services.accounts.http.v1.people import INVITATION_DAYS_MAX, MadeInvitation, link_address
+from services.accounts.http.v1.people import INVITATION_DAYS_MAX, MadeInvitation, check_invites, link_address
 from services.accounts.management import Management
 from services.accounts.store.tenants.organisations import OwnedCustomer
 from shared.http.patterns import whole
@@ -168,6 +169,13 @@ class TenantOperations:
                 self.enter,
             ),
             Operation(
+                "post",
+                "/v1/organisations/{id}/leave",
+                "Leaves it, with the tokens and invitations that the person made; sessions in it end",
+                ACCOUNT,
+                self.leave,
+            ),
+            Operation(
                 "get",
                 "/v1/customers",
                 "Listed customers (environments)",
@@ -214,6 +222,7 @@ class TenantOperations:
 
     async def make_organisation(self, call: Call) -> MadeOrganisation:
         """It has no people until its owner follows the link."""
+        check_invites(call.principal)
         wanted: NewOrganisation = call.body
         made, link, until = await self._management.add_organisation(
             wanted.name, wanted.owner, timedelta(days=wanted.days), call.actor
@@ -222,6 +231,7 @@ class TenantOperations:
 
     async def invite_owner(self, call: Call) -> MadeInvitation:
         """Where the link was lost, or the address was wrong."""
+        check_invites(call.principal)
         wanted: NewOwner = call.body
         link, until = await self._management.invite_owner(
             call.parts["id"], wanted.email, timedelta(days=wanted.days), call.actor
@@ -237,9 +247,14 @@ class TenantOperations:
 
     async def enter(self, call: Call) -> Done:
         """For people who are members of several."""
-        if call.principal.kind != "person":
-            raise forbidden("a token is of one organisation")
+        _check_person(call.principal)
         await self._management.enter(call.credential, call.parts["id"], call.actor)
+        return Done()
+
+    async def leave(self, call: Call) -> Done:
+        """Nobody else can take a person out of an organisation that it never wanted to be in."""
+        _check_person(call.principal)
+        await self._management.leave(call.parts["id"], call.actor)
         return Done()
 
     async def customers(self, call: Call) -> Customers:
@@ -271,6 +286,11 @@ class TenantOperations:
             call.principal, call.parts["id"], wanted.name, wanted.organisation_id, call.actor
         )
         return _customer(made)
+
+
+def _check_person(principal: Principal) -> None:
+    if principal.kind != "person":
+        raise forbidden("a token is of one organisation")
 
 
 def _customer(row: OwnedCustomer) -> Customer:

@@ -18,9 +18,10 @@ TOKENS_MAX: Final = 500
 
 _LIVE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _ADD: Final = f"""
-    INSERT INTO accounts.tokens (id, hash, organisation_id, name, scopes, customers, made_by, expires_at)
-    SELECT %s, %s, %s, %s, %s, %s, %s, coalesce(now() + %s, %s)
-    WHERE (SELECT count(*) FROM accounts.tokens WHERE organisation_id = %s AND {_LIVE}) < {TOKENS_MAX}
+    INSERT INTO accounts.tokens (id, hash, organisation_id, name, scopes, customers, made_by, made_by_id, expires_at)
+    SELECT %(id)s, %(hash)s, %(organisation_id)s, %(name)s, %(scopes)s, %(customers)s, %(made_by)s, {audit.MAKER},
+        coalesce(now() + %(valid_for)s, %(ends_by)s)
+    WHERE (SELECT count(*) FROM accounts.tokens WHERE organisation_id = %(organisation_id)s AND {_LIVE}) < {TOKENS_MAX}
     RETURNING extract(epoch FROM expires_at)::float8
 """  # noqa: S608 - SQL of ours
 _IS_LATER: Final = "SELECT now() + %s > %s"
@@ -33,6 +34,9 @@ _REVOKE: Final = """
     UPDATE accounts.tokens SET revoked_at = now() WHERE id = %s AND organisation_id = %s AND revoked_at IS NULL
     RETURNING name
 """
+_REVOKE_ALL_OF: Final = f"""
+    UPDATE accounts.tokens SET revoked_at = now() WHERE organisation_id = %s AND made_by_id = %s AND {_LIVE} RETURNING name
+"""  # noqa: S608 - SQL of ours
 
 
 class TooManyTokens(ValueError):
@@ -80,9 +84,18 @@ async def add_token(
             raise EndTooLate
     names = sorted(scopes)
     listed = None if customers is None else list(customers)
-    described = (organisation_id, name, names, listed, actor.name)
-    added = (credential.id, credential.hash, *described, valid_for, ends_by, organisation_id)
-    made = await (await connection.execute(_ADD, added)).fetchone()
+    added = {
+        "id": credential.id,
+        "hash": credential.hash,
+        "organisation_id": organisation_id,
+        "name": name,
+        "scopes": names,
+        "customers": listed,
+        "made_by": actor.name,
+        "valid_for": valid_for,
+        "ends_by": ends_by,
+    }
+    made = await (await connection.execute(_ADD, added | actor.maker)).fetchone()
     if made is None:
         raise TooManyTokens
     details = {
@@ -112,3 +125,10 @@ async def revoke_token(
         return False
     await audit.add(connection, actor, "revoked_token", row[0], organisation_id=organisation_id)
     return True
+
+
+async def revoke_all_of(connection: psycopg.AsyncConnection, person_id: str, actor: Actor, organisation_id: str) -> int:
+    """Revokes the organisation's tokens that a person made, or that these made; how many."""
+    names = await (await connection.execute(_REVOKE_ALL_OF, (organisation_id, person_id))).fetchall()
+    await audit.add_all(connection, actor, "revoked_token", [name for (name,) in names])
+    return len(names)

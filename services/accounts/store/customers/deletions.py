@@ -12,16 +12,15 @@ from psycopg.types.json import Jsonb
 from services.accounts.core.deletions import OPEN_MAX, STEPS, names_viewer, sha256_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.accounts.store.tenants.organisations import OWNER_OF
-from services.rim.database import locks
+from services.accounts.store.tenants.organisations import DELETION_UNDER_WAY, OWNER_OF, CustomerUnknown, lock_deletions
 
 _COLUMNS: Final = (
     "id::text AS id, number, organisation_id::text AS organisation_id, customer_id, viewer, viewer_sha256, sessions, asked_by,"
     " asked_at, state, problem, ended_at"
 )
-_UNDER_WAY: Final = "state IN ('pending', 'running')"
 _SAME: Final = f"""
-    SELECT {_COLUMNS} FROM accounts.deletions WHERE {_UNDER_WAY} AND organisation_id IS NOT DISTINCT FROM %(organisation_id)s
+    SELECT {_COLUMNS} FROM accounts.deletions WHERE {DELETION_UNDER_WAY}
+        AND organisation_id IS NOT DISTINCT FROM %(organisation_id)s
         AND customer_id = %(customer_id)s AND viewer IS NOT DISTINCT FROM %(viewer)s AND sessions = %(sessions)s
     ORDER BY number LIMIT 1
 """  # noqa: S608 - SQL of ours
@@ -29,13 +28,14 @@ _ADD: Final = f"""
     INSERT INTO accounts.deletions (organisation_id, customer_id, viewer, viewer_sha256, sessions, asked_by)
     SELECT %(organisation_id)s, %(customer_id)s, %(viewer)s, %(viewer_sha256)s, %(sessions)s, %(asked_by)s
     WHERE (SELECT count(*) FROM accounts.deletions
-           WHERE {_UNDER_WAY} AND organisation_id IS NOT DISTINCT FROM %(organisation_id)s) < {OPEN_MAX}
+           WHERE {DELETION_UNDER_WAY} AND organisation_id IS NOT DISTINCT FROM %(organisation_id)s) < {OPEN_MAX}
     RETURNING {_COLUMNS}
 """  # noqa: S608 - SQL of ours
 _ADD_STEP: Final = "INSERT INTO accounts.deletion_steps (deletion_id, position, step) VALUES (%s, %s, %s)"
 _LIST: Final = f"""
-    SELECT {_COLUMNS} FROM accounts.deletions WHERE organisation_id::text = %(organisation_id)s AND number < %(before)s
-        AND (%(own)s::text[] IS NULL OR customer_id = ANY(%(own)s)) ORDER BY number DESC LIMIT %(rows_max)s
+    SELECT {_COLUMNS} FROM accounts.deletions AS d WHERE {OWNER_OF.format(customer="d.customer_id")}::text = %(organisation_id)s
+        AND number < %(before)s AND (%(own)s::text[] IS NULL OR customer_id = ANY(%(own)s))
+    ORDER BY number DESC LIMIT %(rows_max)s
 """  # noqa: S608 - SQL of ours
 _ONE: Final = f"SELECT {_COLUMNS} FROM accounts.deletions WHERE id::text = %s"  # noqa: S608 - SQL of ours
 _STEPS: Final = """
@@ -96,9 +96,14 @@ def wanted(
 
 
 async def ask(connection: psycopg.AsyncConnection, new: Mapping[str, Any], actor: Actor) -> Deletion:
-    """A new request, or the same one that is under way. Raises `TooManyDeletions`."""
-    # Two at once must not both find none.
-    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (locks.DELETIONS,))
+    """A new request, or the same one that is under way.
+
+    Raises `TooManyDeletions`, or `CustomerUnknown` where the customer is another organisation's by now.
+    """
+    # Two at once must not both find none, and the customer must not move meanwhile.
+    await lock_deletions(connection)
+    if await owner_of(connection, new["customer_id"]) != new["organisation_id"]:
+        raise CustomerUnknown
     async with connection.cursor(row_factory=class_row(Deletion)) as cursor:
         if (same := await (await cursor.execute(_SAME, new)).fetchone()) is not None:
             return same
@@ -115,7 +120,7 @@ async def ask(connection: psycopg.AsyncConnection, new: Mapping[str, Any], actor
 async def newest(
     connection: psycopg.AsyncConnection, organisation_id: str, own: Sequence[str] | None, *, before: int, rows_max: int
 ) -> list[Deletion]:
-    """Requests of an organisation before a number, the newest first; of these customers, if any are named."""
+    """Requests for the customers of an organisation before a number, the newest first; of these customers, if any are named."""
     asked = {
         "organisation_id": organisation_id,
         "own": None if own is None else list(own),

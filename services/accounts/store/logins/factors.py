@@ -27,6 +27,7 @@ _END_TOTP: Final = "UPDATE accounts.people SET totp_secret = NULL, totp_since = 
 _TAKE_STEP: Final = "UPDATE accounts.people SET totp_step = %s WHERE id = %s"
 _FORGET_IDENTITIES: Final = "DELETE FROM accounts.external_identities WHERE person_id = %s"
 _FORGET_CODES: Final = "DELETE FROM accounts.recovery_codes WHERE person_id = %s"
+_FORGET_SITES: Final = "DELETE FROM accounts.known_sites WHERE person_id = %s"
 _ADD_CODES: Final = "INSERT INTO accounts.recovery_codes (person_id, hash) SELECT %s, unnest(%s::bytea[])"
 _USE_CODE: Final = "DELETE FROM accounts.recovery_codes WHERE person_id = %s AND hash = %s"
 
@@ -86,12 +87,14 @@ async def set_password(connection: psycopg.AsyncConnection, actor: Actor, passwo
 async def begin_again(connection: psycopg.AsyncConnection, person_id: str, password_hash: str | None) -> None:
     """Ends every way in that the account had by itself; `password_hash` is the only one now.
 
-    These are password, second factor, sessions and identities at the provider. The next login there is a first one.
+    These are password, second factor, sessions and identities at the provider. The next login there is a first one. Sites where
+    it has logged in are forgotten, too.
     """
     await connection.execute(_SET_PASSWORD, (password_hash, person_id))
     await connection.execute(_END_TOTP, (person_id,))
     await connection.execute(_FORGET_CODES, (person_id,))
     await connection.execute(_FORGET_IDENTITIES, (person_id,))
+    await connection.execute(_FORGET_SITES, (person_id,))
     await connection.execute(_END_SESSIONS, (person_id,))
 
 

@@ -26,6 +26,7 @@ _FIND: Final = """
     SELECT hash, kind, person_id::text AS person_id, organisation_id::text AS organisation_id, email, role
     FROM accounts.links WHERE id = %s AND used_at IS NULL AND expires_at > now()
 """
+_END_LOGINS: Final = "DELETE FROM accounts.links WHERE person_id = %s AND kind = 'login' AND used_at IS NULL"
 _USE: Final = "UPDATE accounts.links SET used_at = now() WHERE id = %s AND used_at IS NULL"
 #: Two first owners at once: the second finds the first's person.
 _LOCK: Final = "LOCK TABLE accounts.people IN SHARE ROW EXCLUSIVE MODE"
@@ -98,6 +99,11 @@ async def add_link(
     """Adds a link."""
     row = (credential.id, credential.hash, kind, person_id, organisation_id, email, role, valid_for)
     await connection.execute(_ADD, row)
+
+
+async def end_logins(connection: psycopg.AsyncConnection, person_id: str) -> None:
+    """From now on no link of before logs this person in."""
+    await connection.execute(_END_LOGINS, (person_id,))
 
 
 async def find_link(connection: psycopg.AsyncConnection, credential: Credential) -> Link:

@@ -8,7 +8,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
-from services.accounts.core.login_throttle import Allowance
+from services.accounts.core.login_throttle import Allowance, allowances
+from services.accounts.core.sites import site_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 
@@ -26,6 +27,12 @@ _OPEN: Final = f"""
     INSERT INTO accounts.sessions (id, hash, person_id, organisation_id, expires_at, address, agent)
     VALUES (%s, %s, %s, %s, now() + interval '{SESSION_DAYS_MAX} days', %s, %s) ON CONFLICT DO NOTHING
 """  # noqa: S608 - a number of ours
+_KNOW: Final = """
+    INSERT INTO accounts.known_sites (person_id, site) VALUES (%s, %s) ON CONFLICT (person_id, site) DO UPDATE SET seen_at = now()
+"""
+_IS_KNOWN: Final = """
+    SELECT FROM accounts.known_sites AS k JOIN accounts.people AS p ON p.id = k.person_id WHERE p.email = %s AND k.site = %s
+"""
 #: Unless the password was changed meanwhile.
 _REHASH: Final = "UPDATE accounts.people SET password_hash = %s WHERE id = %s AND password_hash = %s"
 _END: Final = "DELETE FROM accounts.sessions WHERE id = %s AND hash = %s"
@@ -53,6 +60,7 @@ _TAKE_BACK: Final = """
 OVER: Final[Mapping[str, tuple[str, str]]] = {
     "attempts": ("subject", "changed_at < now() - interval '1 day'"),
     "sessions": ("id", "expires_at < now()"),
+    "known_sites": ("ctid", "seen_at < now() - interval '90 days'"),
     "links": ("id", "expires_at < now() - interval '30 days'"),
     "external_logins": ("id", "expires_at < now()"),
 }
@@ -92,9 +100,16 @@ async def open_session(
     address: str | None,
     agent: str,
 ) -> None:
-    """Begins the session that this credential opens."""
+    """Begins the session that this credential opens; from now on its site is known for the person."""
     row = (credential.id, credential.hash, person_id, organisation_id, address, agent[:_AGENT_CHARS_MAX])
     await connection.execute(_OPEN, row)
+    await connection.execute(_KNOW, (person_id, site_of(address)))
+
+
+async def is_known(connection: psycopg.AsyncConnection, email: str, address: str | None) -> bool:
+    """Whether the person of this address of e-mail has logged in from the site of `address` before."""
+    given = (email.lower().replace("\0", ""), site_of(address))
+    return await (await connection.execute(_IS_KNOWN, given)).fetchone() is not None
 
 
 async def rehash(connection: psycopg.AsyncConnection, person: Person, password_hash: str) -> None:
@@ -113,6 +128,14 @@ async def end_all_sessions(connection: psycopg.AsyncConnection, person_id: str, 
     ended = (await connection.execute(_END_ALL, (person_id,))).rowcount
     await audit.add(connection, actor, "logged_out_everywhere", details={"sessions": ended})
     return ended
+
+
+async def count_login(
+    connection: psycopg.AsyncConnection, *, address: str | None, email: str
+) -> tuple[list[Allowance], float]:
+    """Counts a login of this account from this address, as `count_attempt` does; under which keys, and the seconds to wait."""
+    allowed = allowances(address, email, is_known=await is_known(connection, email, address))
+    return allowed, await count_attempt(connection, allowed)
 
 
 async def count_attempt(connection: psycopg.AsyncConnection, allowed: Sequence[Allowance]) -> float:

@@ -1,5 +1,6 @@
 """Invitations into an organisation: links for one address and role, until they are used, withdrawn or expire."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,9 +18,10 @@ INVITATIONS_MAX: Final = 500
 
 _OPEN: Final = "kind = 'invitation' AND used_at IS NULL AND expires_at > now()"
 _ADD: Final = f"""
-    INSERT INTO accounts.links (id, hash, kind, organisation_id, email, role, made_by, expires_at)
-    SELECT %s, %s, 'invitation', %s, %s, %s, %s, now() + %s
-    WHERE (SELECT count(*) FROM accounts.links WHERE organisation_id = %s AND {_OPEN}) < {INVITATIONS_MAX}
+    INSERT INTO accounts.links (id, hash, kind, organisation_id, email, role, made_by, made_by_id, made_in, expires_at)
+    SELECT %(id)s, %(hash)s, 'invitation', %(organisation_id)s, %(email)s, %(role)s, %(made_by)s, {audit.MAKER}, %(made_in)s,
+        now() + %(valid_for)s
+    WHERE (SELECT count(*) FROM accounts.links WHERE organisation_id = %(organisation_id)s AND {_OPEN}) < {INVITATIONS_MAX}
     RETURNING expires_at
 """  # noqa: S608 - SQL of ours
 #: A later invitation of the same person takes the place of the one before.
@@ -30,6 +32,10 @@ _LIST: Final = f"""
 """  # noqa: S608 - SQL of ours
 _WITHDRAW: Final = f"DELETE FROM accounts.links WHERE organisation_id = %s AND id = %s AND {_OPEN} RETURNING email"  # noqa: S608
 _WITHDRAW_ALL: Final = f"DELETE FROM accounts.links WHERE organisation_id = %s AND {_OPEN} RETURNING email"  # noqa: S608
+_WITHDRAW_ALL_OF: Final = f"""
+    DELETE FROM accounts.links WHERE made_in = %s AND made_by_id = %s AND role = ANY(%s) AND {_OPEN}
+    RETURNING organisation_id::text, email
+"""  # noqa: S608 - SQL of ours
 _IS_MEMBER: Final = """
     SELECT EXISTS (SELECT FROM accounts.members AS m JOIN accounts.people AS p ON p.id = m.person_id
                    WHERE m.organisation_id = %s AND p.email = %s)
@@ -74,8 +80,17 @@ async def invite(
     if row == (True,):
         raise MemberAlready
     await connection.execute(_REPLACE, (organisation_id, email))
-    given = (credential.id, credential.hash, organisation_id, email, role, actor.name, valid_for, organisation_id)
-    made = await (await connection.execute(_ADD, given)).fetchone()
+    given = {
+        "id": credential.id,
+        "hash": credential.hash,
+        "organisation_id": organisation_id,
+        "email": email,
+        "role": role,
+        "made_by": actor.name,
+        "made_in": actor.organisation_id,
+        "valid_for": valid_for,
+    }
+    made = await (await connection.execute(_ADD, given | actor.maker)).fetchone()
     if made is None:
         raise TooManyInvitations
     details = {"role": role, "days": valid_for.days}
@@ -108,6 +123,20 @@ async def withdraw_all(connection: psycopg.AsyncConnection, actor: Actor, *, org
     """From now on no link opens this organisation."""
     for (email,) in await (await connection.execute(_WITHDRAW_ALL, (organisation_id,))).fetchall():
         await audit.add(connection, actor, "withdrew_invitation", email, organisation_id=organisation_id)
+
+
+async def withdraw_all_of(
+    connection: psycopg.AsyncConnection, person_id: str, roles: Iterable[Role], actor: Actor, organisation_id: str
+) -> int:
+    """Withdraws what a person, or its tokens, invited to these roles as a member of this organisation; how many.
+
+    Who runs the installation invites owners of other organisations too.
+    """
+    found = await connection.execute(_WITHDRAW_ALL_OF, (organisation_id, person_id, list(roles)))
+    withdrawn = await found.fetchall()
+    for into_id, email in withdrawn:
+        await audit.add(connection, actor, "withdrew_invitation", email, organisation_id=into_id)
+    return len(withdrawn)
 
 
 async def open_for(connection: psycopg.AsyncConnection, email: str) -> list[tuple[str, str, Role]]:

@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
+from services.rim.database import locks
 
 #: Of one organisation.
 CUSTOMERS_MAX: Final = 10_000
@@ -38,6 +39,8 @@ _CUSTOMERS: Final = """
         AND (%(among)s::text[] IS NULL OR c.customer_id = ANY(%(among)s::text[]))
     ORDER BY c.customer_id LIMIT %(rows_max)s
 """
+#: Of a row of `accounts.deletions`.
+DELETION_UNDER_WAY: Final = "state IN ('pending', 'running')"
 #: Whether an organisation may have one more customer.
 _HAS_ROOM: Final = f"(SELECT count(*) FROM accounts.customers WHERE organisation_id::text = %s) < {CUSTOMERS_MAX}"  # noqa: S608
 _NEW_CUSTOMER: Final = f"""
@@ -54,6 +57,7 @@ _CHANGE_CUSTOMER: Final = """
     UPDATE accounts.customers SET organisation_id = %s, name = %s WHERE customer_id = %s
     RETURNING customer_id AS id, name, organisation_id::text AS organisation_id, created_at
 """
+_IS_DELETED: Final = f"SELECT EXISTS (SELECT FROM accounts.deletions WHERE {DELETION_UNDER_WAY} AND customer_id = %s)"  # noqa: S608
 #: Who runs the installation owns what is not listed, too: that has no end.
 _BESIDE: Final = """
     SELECT c.customer_id FROM accounts.customers AS c JOIN accounts.organisations AS o ON o.id = c.organisation_id
@@ -81,6 +85,10 @@ class OrganisationHasPeople(ValueError):
 
 class CustomerUnknown(LookupError):
     """There is no such customer for the asker."""
+
+
+class DeletionUnderWay(ValueError):
+    """What is deleted of the customer would be the new owner's."""
 
 
 class CustomerTaken(ValueError):
@@ -230,8 +238,10 @@ async def change_customer(
     """Renames a listed customer of `owner_id` (None: of any organisation), or gives it to another organisation.
 
     With None a customer that is not listed can be given, too: it is listed then. Raises `CustomerUnknown`,
-    `OrganisationUnknown`, or `CustomerTaken` where the organisation has as many as it may.
+    `OrganisationUnknown`, `CustomerTaken` where the organisation has as many as it may, or `DeletionUnderWay`.
     """
+    if new_owner_id is not None:
+        await lock_deletions(connection)
     if owner_id is None and new_owner_id is not None:
         await connection.execute(_LIST_CUSTOMER, (customer_id,))
     row = await (await connection.execute(_FIND_CUSTOMER, (customer_id,))).fetchone()
@@ -244,6 +254,8 @@ async def change_customer(
             has_room = await (await connection.execute(f"SELECT {_HAS_ROOM}", (new_owner_id,))).fetchone()
             if has_room != (True,):
                 raise CustomerTaken
+            if await (await connection.execute(_IS_DELETED, (customer_id,))).fetchone() == (True,):
+                raise DeletionUnderWay
     after_id, after_name = new_owner_id or before_id, before_name if name is None else name
     async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:
         found = await (await cursor.execute(_CHANGE_CUSTOMER, (after_id, after_name, customer_id))).fetchone()
@@ -252,6 +264,11 @@ async def change_customer(
     for one in dict.fromkeys((before_id, after_id)):
         await audit.add(connection, actor, "changed_customer", customer_id, organisation_id=one, details=details)
     return found
+
+
+async def lock_deletions(connection: psycopg.AsyncConnection) -> None:
+    """Until the transaction ends no other one asks for a deletion, or gives a customer to an organisation."""
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (locks.DELETIONS,))
 
 
 async def _check(connection: psycopg.AsyncConnection, organisation_id: str) -> None:

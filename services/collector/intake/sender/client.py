@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 IPV4_BITS: Final = 32
-#: A site's network (RFC 6177).
+#: What one device is given at least. A home may have 256 such networks (RFC 6177), and a carrier gives each phone one.
 IPV6_SITE_BITS: Final = 64
 
 NO_AGENT: Final = Agent()
@@ -61,7 +61,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def site(self) -> str:
-        """The address, or of IPv6 the network of a site: who has one address of such a network has all of them."""
+        """The address, or of IPv6 its network: who has one address of such a network has all of them."""
         return site_of(self.address)
 
 

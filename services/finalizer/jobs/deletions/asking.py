@@ -14,6 +14,7 @@ from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM
 from services.accounts.store.customers import deletions
 from services.accounts.store.customers.deletions import Deletion, StepRow, TooManyDeletions
+from services.accounts.store.tenants.organisations import CustomerUnknown
 from services.finalizer.failures import JobFailed
 from services.finalizer.serving.deletion_requests import OPTIONS
 from services.finalizer.settings import FinalizerSettings
@@ -57,6 +58,8 @@ def ask(settings: FinalizerSettings, given: argparse.Namespace) -> str:
     try:
         schema.migrate(settings.accounts_database)
         return _run(settings.accounts_database, ask)
+    except CustomerUnknown:
+        raise DeletionFailed("the customer moves to another organisation just now: ask again") from None
     except TooManyDeletions:
         raise DeletionFailed("too many requests are under way") from None
     except psycopg.Error as error:

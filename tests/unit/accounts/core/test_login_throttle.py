@@ -23,8 +23,15 @@ def test_an_address_counts_for_all_accounts_and_an_account_for_all_addresses() -
 
 def test_one_household_of_ipv6_is_one_address() -> None:
     assert subjects("2001:db8::1", "a") == subjects("2001:db8::ffff", "a")
-    assert subjects("2001:db8::1", "a") != subjects("2001:db8:0:1::1", "a")
+    # Of the networks that a home has, each is the same household.
+    assert subjects("2001:db8::1", "a") == subjects("2001:db8:0:ff::1", "a")
+    assert subjects("2001:db8::1", "a") != subjects("2001:db8:0:100::1", "a")
     assert subjects("::ffff:192.0.2.1", "a") == subjects("192.0.2.1", "a")
+
+
+def test_at_a_site_that_is_known_the_account_does_not_count_for_all_addresses() -> None:
+    known = [one.subject for one in allowances("192.0.2.1", "a", is_known=True)]
+    assert known == subjects("192.0.2.1", "a")[:2]
 
 
 def test_what_is_no_address_is_one_and_no_text_is_kept() -> None:

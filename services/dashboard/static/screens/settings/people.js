@@ -16,9 +16,9 @@ export default function People() {
     link.value = (await invitations.act("POST", "/v1/invitations", { email, role }))?.link ?? "";
   };
   const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.email}</th><td>${one.name}</td>
-    <td>${may("manage") ? html`<select aria-label=${`Role of ${one.email}`} value=${one.role} onChange=${(/** @type {any} */ event) => act("PATCH", `/v1/people/${one.id}`, { role: event.target.value })}>${ROLES.map((role) => html`<option>${role}</option>`)}</select>` : one.role}</td>
+    <td>${may("manage") ? html`<select aria-label=${`Role of ${one.email}`} title="As editor or viewer, a person loses the API tokens and open invitations that it made" value=${one.role} onChange=${(/** @type {any} */ event) => act("PATCH", `/v1/people/${one.id}`, { role: event.target.value })}>${ROLES.map((role) => html`<option>${role}</option>`)}</select>` : one.role}</td>
     <td>${one.has_second_factor ? "yes" : "no"}</td><td>${when(one.seen_ms)}</td>
-    <td>${may("manage") && html`<button type="button" aria-label=${`Log out: ${one.email}`} onClick=${() => act("POST", `/v1/people/${one.id}/end-sessions`)} title="Ends all sessions of this person">Log out</button> <button type="button" aria-label=${`Remove: ${one.email}`} onClick=${() => confirm(`Remove ${one.email}?`) && act("DELETE", `/v1/people/${one.id}`)}>Remove</button>`}</td></tr>`;
+    <td>${may("manage") && html`<button type="button" aria-label=${`Log out: ${one.email}`} onClick=${() => act("POST", `/v1/people/${one.id}/end-sessions`)} title="Ends all sessions of this person">Log out</button> <button type="button" aria-label=${`Remove: ${one.email}`} onClick=${() => confirm(`Remove ${one.email}? API tokens and open invitations that this person made end too.`) && act("DELETE", `/v1/people/${one.id}`)}>Remove</button>`}</td></tr>`;
   return html`${wrong}${invitations.wrong}
     ${may("manage") && html`<form class="pick" onSubmit=${invite}>
       <label>E-mail address <input name="email" type="email" maxlength="254" required /></label>

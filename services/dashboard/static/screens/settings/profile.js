@@ -51,8 +51,12 @@ function Organisations() {
     // Everything that is shown belongs to the organisation before.
     if (await act("POST", `/v1/organisations/${id}/enter`)) location.assign("/settings");
   };
+  const leave = async (/** @type {any} */ one) => {
+    if (!confirm(`Leave ${one.name}? API tokens and open invitations that you made there end.`)) return;
+    if (await act("POST", `/v1/organisations/${one.id}/leave`)) location.assign("/settings");
+  };
   const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th>
-    <td>${one.id === session.value?.organisation_id ? "you work in it" : html`<button type="button" onClick=${() => enter(one.id)}>Work in ${one.name}</button>`}</td></tr>`;
+    <td>${one.id === session.value?.organisation_id ? "you work in it" : html`<button type="button" onClick=${() => enter(one.id)}>Work in ${one.name}</button>`} <button type="button" onClick=${() => leave(one)}>Leave ${one.name}</button></td></tr>`;
   const draw = (/** @type {any[]} */ rows) => {
     const own = rows.filter((one) => one.is_member);
     return own.length > 1 && html`<h3>Organisations</h3><${Table} label="Organisations" heads=${["Name", "Actions"]}>${own.map(row)}<//>`;
