@@ -74,7 +74,8 @@ COLLECTOR_CONNECTIONS: Final = Metric("playhead_collector_connections", "gauge",
 COLLECTOR_CONNECTIONS_CLOSED: Final = Metric(
     "playhead_collector_connections_closed_total",
     "counter",
-    "Connections given up: slow_head, large_head, displaced (waiting, closed for a new one), refused (all were busy).",
+    "Connections given up: slow_head, large_head, unread (answers were not read), displaced (waiting, closed for a new one), "
+    "refused (all were busy).",
     ("reason",),
 )
 COLLECTOR_IN_FLIGHT_BYTES: Final = Metric(
