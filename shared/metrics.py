@@ -115,7 +115,8 @@ COLLECTOR_SPOOL_AGE_SECONDS: Final = Metric(
 COLLECTOR_SPOOLED: Final = Metric(
     "playhead_collector_spooled_total",
     "counter",
-    "Requests by outcome: written, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX.",
+    "Requests by outcome: written, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX; "
+    "unreadable (a place in a segment, which is kept as a file .torn).",
     ("outcome",),
 )
 COLLECTOR_UPLOADS: Final = Metric(

@@ -284,12 +284,10 @@ async def test_a_client_that_reads_late_gets_all_its_answers() -> None:
 
 async def test_a_client_that_does_not_read_is_given_up_while_the_collector_stops() -> None:
     before = given_up("unread")
-    served = Served(connections=ConnectionLimits(unread_seconds_max=0.5))
-    await served.start()
-    await reading_nothing(served)
-    await served.stop()
-    assert given_up("unread") - before == 1
-    _opened.pop()[1].close()
+    async with serving(unread_seconds_max=0.5) as served:
+        await reading_nothing(served)
+        await served.stop()
+        assert given_up("unread") - before == 1
 
 
 FAT = b"X: " + b"x" * 30_000 + b"\r\n"
