@@ -74,7 +74,8 @@ COLLECTOR_CONNECTIONS: Final = Metric("playhead_collector_connections", "gauge",
 COLLECTOR_CONNECTIONS_CLOSED: Final = Metric(
     "playhead_collector_connections_closed_total",
     "counter",
-    "Connections given up: slow_head, large_head, unread (answers were not read), displaced (waiting, closed for a new one), "
+    "Connections given up: slow_head, large_head, unread (answers were not read), "
+    "wasteful (reading it took too much CPU time), displaced (waiting, closed for a new one), "
     "refused (all were busy).",
     ("reason",),
 )

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 import resource
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -18,6 +19,7 @@ import structlog
 from aiohttp import web, web_protocol
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
+from services.collector.http.parsing import BYTE_SECONDS, REQUEST_SECONDS
 from services.rim.admin.guarded_runner import HTTP_LOG
 from services.rim.http.writing import WRITE_SECONDS_MAX
 from services.rim.telemetry import metrics
@@ -40,6 +42,8 @@ KEEPALIVE_SECONDS: Final = 75.0
 FILES_RESERVED: Final = 256
 #: How long a connection that was just accepted may take to send its first request when the process is about to go.
 FIRST_REQUEST_SECONDS_MAX: Final = 1.0
+#: CPU time of the thread, in seconds.
+_cpu_seconds: Callable[[], float] = time.thread_time
 _SWEEP_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (2, 10)
 
@@ -158,7 +162,7 @@ class Connections:
 class _Connection(web.RequestHandler):
     """One connection of the server, known to `Connections` while no request of it is being answered."""
 
-    __slots__ = ("_body", "_connections", "_head_bytes", "_is_here", "_is_waiting", "_wire")
+    __slots__ = ("_body", "_charge", "_connections", "_head_bytes", "_is_here", "_is_waiting", "_uncharged", "_wire")
 
     def __init__(self, connections: Connections, server: web.Server, **options: Any) -> None:
         super().__init__(server, **options)
@@ -166,6 +170,9 @@ class _Connection(web.RequestHandler):
         #: Of the newest request. Until its end, what comes belongs to it, and then to the next head.
         self._body: StreamReader = EMPTY_PAYLOAD
         self._head_bytes = 0
+        self._charge: Callable[[float], bool] | None = None
+        #: CPU time in seconds that reading took beyond its worth, of requests that are not admitted yet.
+        self._uncharged = 0.0
         self._is_here = False
         self._is_waiting = False
 
@@ -221,7 +228,11 @@ class _Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """See aiohttp."""
         requests, is_head = self._request_count, self._body.is_eof()
+        begun = _cpu_seconds()
         super().data_received(data)
+        wasted = _cpu_seconds() - begun - REQUEST_SECONDS - len(data) * BYTE_SECONDS
+        if wasted > 0:
+            self._count_waste(wasted, is_head=is_head)
         if self._request_count != requests:
             self._request_begun(self._head_bytes + len(data))
         elif is_head and data:
@@ -230,6 +241,20 @@ class _Connection(web.RequestHandler):
                 self._connections.give_up(self, "large_head")
             elif self._is_waiting:
                 self._connections.heads.setdefault(self, self._loop.time())
+
+    def charge_to(self, charge: Callable[[float], bool]) -> None:
+        """From now on reading is charged so; see `charge_reading`."""
+        self._charge = charge
+        charge(self._uncharged)
+        self._uncharged = 0.0
+
+    def _count_waste(self, seconds: float, *, is_head: bool) -> None:
+        """A body in chunks of a byte takes 30 times as long to read as a plain one, and aiohttp reads on after an answer."""
+        if is_head or self._charge is None:
+            # Whose request it is is known once it is admitted: a proxy sends those of many.
+            self._uncharged += seconds
+        elif not self._charge(seconds) and not self._body.is_eof():
+            self._connections.give_up(self, "wasteful")
 
     def _request_begun(self, bytes_come: int) -> None:
         """One or more heads have ended, with so many bytes at the most."""
@@ -273,6 +298,13 @@ class _Refusing(asyncio.Protocol):
             b"Access-Control-Allow-Origin: *\r\nRetry-After: %d\r\n\r\n" % seconds
         )
         answering.close()
+
+
+def charge_reading(request: web.BaseRequest, charge: Callable[[float], bool]) -> None:
+    """CPU time that the connection of a request has taken beyond what good requests need is charged by `charge`, in seconds, and so
+    is what it takes from now on. The connection is given up in the middle of a body when `charge` is False."""
+    if isinstance(request.protocol, _Connection):
+        request.protocol.charge_to(charge)
 
 
 def _head_bytes(message: Any) -> int:

@@ -276,7 +276,8 @@ def _unreadable_bytes(data: bytes) -> int:
     all."""
     at = 0
     while at + _HEAD.size <= len(data):
-        at += _HEAD.size + _HEAD.unpack_from(data, at)[0]
+        length: int = _HEAD.unpack_from(data, at)[0]
+        at += _HEAD.size + length
         if _body_at(data, at) is not None:
             return at
     return len(data)

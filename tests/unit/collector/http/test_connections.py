@@ -238,8 +238,9 @@ async def test_a_client_that_does_not_read_loses_its_place_to_a_new_one() -> Non
     before = given_up("displaced")
     async with serving(connections_max=2, unread_seconds_max=60.0) as served:
         for _ in range(2):
-            await reading_nothing(served)
-        await until(lambda: held_by(served)._longest_unread() is not None)
+            # The next request waits behind an answer, so that the connection does not wait for one.
+            (await reading_nothing(served))[1].write(SCHEMA)
+        await until(lambda: held_by(served)._longest_unread() is not None and not held_by(served).waiting)
         assert await status(await connected(served), HEAD + BODY) == 200
         assert given_up("displaced") - before == 1
 

@@ -17,6 +17,7 @@ import pytest
 from services.collector.admission.fair_queue import FairQueue, TooManyWaiting, WaitingLimits
 from services.collector.admission.held import InFlight, Slots
 from services.collector.admission.rates import AddressRates
+from services.collector.http import connections as http_connections
 from services.collector.http.user_agents import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
@@ -109,6 +110,39 @@ async def test_cpu_that_an_address_wastes_is_taken_from_that_address() -> None:
         assert await good(served, ATTACKER.decode()) == 200
         assert await good(served, ATTACKER.decode()) == 503
         assert await good(served) == 200
+
+
+async def test_a_body_that_takes_long_to_read_is_charged_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of a byte. Reading goes on after an answer too, so the connection ends."""
+    seconds, step = 0.0, 0.0
+
+    def cpu_seconds() -> float:
+        nonlocal seconds
+        seconds += step
+        return seconds
+
+    monkeypatch.setattr(http_connections, "_cpu_seconds", cpu_seconds)
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nTransfer-Encoding: chunked\r\n\r\n" % ATTACKER
+    async with serving(wasted_seconds_per_second=0.25) as served, AsyncExitStack() as stack:
+        made = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(2)]
+        for _, writer in made:
+            stack.callback(writer.close)
+            writer.write(head + b"1\r\n{\r\n")
+        await until(lambda: served.reception._admission._in_flight.bytes == 2)
+        for reader, writer in made:
+            step = 1.0
+            writer.write(b"1\r\n \r\n")
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+            step = 0.0
+        assert await good(served, ATTACKER.decode()) == 503
+        assert await good(served) == 200
+
+
+async def test_what_a_request_took_to_read_before_it_was_admitted_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr(http_connections, "_cpu_seconds", lambda: float(next(ticks)))
+    async with serving(wasted_seconds_per_second=0.25) as served:
+        assert await good(served, ATTACKER.decode()) == 503
 
 
 async def test_made_up_agents_are_counted_by_the_customer_whose_key_the_body_names(
