@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import random
 import resource
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -19,7 +18,8 @@ import structlog
 from aiohttp import web, web_protocol
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
-from services.collector.http.parsing import BYTE_SECONDS, REQUEST_SECONDS
+from services.collector.http import reading
+from services.collector.http.reading import Charge, Reading
 from services.rim.admin.guarded_runner import HTTP_LOG
 from services.rim.http.writing import WRITE_SECONDS_MAX
 from services.rim.telemetry import metrics
@@ -42,8 +42,6 @@ KEEPALIVE_SECONDS: Final = 75.0
 FILES_RESERVED: Final = 256
 #: How long a connection that was just accepted may take to send its first request when the process is about to go.
 FIRST_REQUEST_SECONDS_MAX: Final = 1.0
-#: CPU time of the thread, in seconds.
-_cpu_seconds: Callable[[], float] = time.thread_time
 _SWEEP_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (2, 10)
 
@@ -134,8 +132,10 @@ class Connections:
             finally:
                 # The answer is written before any other task can run. Further bytes belong to the body, not to a head: aiohttp
                 # reads them for some seconds, so that the client gets the answer, and closes the connection.
-                if isinstance(request.protocol, _Connection) and request.content.is_eof():
-                    request.protocol.wait()
+                if isinstance(request.protocol, _Connection):
+                    request.protocol.count_reading()
+                    if request.content.is_eof():
+                        request.protocol.wait()
 
         return answer
 
@@ -162,7 +162,7 @@ class Connections:
 class _Connection(web.RequestHandler):
     """One connection of the server, known to `Connections` while no request of it is being answered."""
 
-    __slots__ = ("_body", "_charge", "_connections", "_head_bytes", "_is_here", "_is_waiting", "_uncharged", "_wire")
+    __slots__ = ("_body", "_connections", "_head_bytes", "_is_here", "_is_waiting", "_wire", "reading")
 
     def __init__(self, connections: Connections, server: web.Server, **options: Any) -> None:
         super().__init__(server, **options)
@@ -170,9 +170,7 @@ class _Connection(web.RequestHandler):
         #: Of the newest request. Until its end, what comes belongs to it, and then to the next head.
         self._body: StreamReader = EMPTY_PAYLOAD
         self._head_bytes = 0
-        self._charge: Callable[[float], bool] | None = None
-        #: CPU time in seconds that reading took beyond its worth, of requests that are not admitted yet.
-        self._uncharged = 0.0
+        self.reading = Reading()
         self._is_here = False
         self._is_waiting = False
 
@@ -228,12 +226,16 @@ class _Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """See aiohttp."""
         requests, is_head = self._request_count, self._body.is_eof()
-        begun = _cpu_seconds()
+        begun = reading.cpu_seconds() if data else 0.0
         super().data_received(data)
-        wasted = _cpu_seconds() - begun - REQUEST_SECONDS - len(data) * BYTE_SECONDS
-        if wasted > 0:
-            self._count_waste(wasted, is_head=is_head)
-        if self._request_count != requests:
+        is_new = self._request_count != requests
+        if is_new:
+            self.reading.begin_request()
+        if data:
+            self.count_reading(len(data), reading.cpu_seconds() - begun, is_head=is_head)
+        else:
+            self.reading.resume()
+        if is_new:
             self._request_begun(self._head_bytes + len(data))
         elif is_head and data:
             self._head_bytes += len(data)
@@ -242,18 +244,11 @@ class _Connection(web.RequestHandler):
             elif self._is_waiting:
                 self._connections.heads.setdefault(self, self._loop.time())
 
-    def charge_to(self, charge: Callable[[float], bool]) -> None:
-        """From now on reading is charged so; see `charge_reading`."""
-        self._charge = charge
-        charge(self._uncharged)
-        self._uncharged = 0.0
-
-    def _count_waste(self, seconds: float, *, is_head: bool) -> None:
-        """A body in chunks of a byte takes 30 times as long to read as a plain one, and aiohttp reads on after an answer."""
-        if is_head or self._charge is None:
-            # Whose request it is is known once it is admitted: a proxy sends those of many.
-            self._uncharged += seconds
-        elif not self._charge(seconds) and not self._body.is_eof():
+    def count_reading(self, size_bytes: int = 0, seconds: float = 0.0, *, is_head: bool = False) -> None:
+        """See `Reading.take`. Ends the connection in the middle of a body whose address has wasted too much."""
+        if not self.reading.take(size_bytes, seconds, is_head=is_head) and not self._body.is_eof():
+            # For whoever reads it now, be it aiohttp after an answer.
+            self._body.set_exception(web.RequestPayloadError("given up"))
             self._connections.give_up(self, "wasteful")
 
     def _request_begun(self, bytes_come: int) -> None:
@@ -300,11 +295,11 @@ class _Refusing(asyncio.Protocol):
         answering.close()
 
 
-def charge_reading(request: web.BaseRequest, charge: Callable[[float], bool]) -> None:
+def charge_reading(request: web.BaseRequest, charge: Charge) -> None:
     """CPU time that the connection of a request has taken beyond what good requests need is charged by `charge`, in seconds, and so
     is what it takes from now on. The connection is given up in the middle of a body when `charge` is False."""
     if isinstance(request.protocol, _Connection):
-        request.protocol.charge_to(charge)
+        request.protocol.reading.charge_to(charge)
 
 
 def _head_bytes(message: Any) -> int:
