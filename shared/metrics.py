@@ -74,7 +74,9 @@ COLLECTOR_CONNECTIONS: Final = Metric("playhead_collector_connections", "gauge",
 COLLECTOR_CONNECTIONS_CLOSED: Final = Metric(
     "playhead_collector_connections_closed_total",
     "counter",
-    "Connections given up: slow_head, large_head, displaced (waiting, closed for a new one), refused (all were busy).",
+    "Connections given up: slow_head, large_head, unread (answers were not read), "
+    "wasteful (reading it took too much CPU time), displaced (waiting, closed for a new one), "
+    "refused (all were busy).",
     ("reason",),
 )
 COLLECTOR_IN_FLIGHT_BYTES: Final = Metric(
@@ -114,7 +116,8 @@ COLLECTOR_SPOOL_AGE_SECONDS: Final = Metric(
 COLLECTOR_SPOOLED: Final = Metric(
     "playhead_collector_spooled_total",
     "counter",
-    "Requests by outcome: written, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX.",
+    "Requests by outcome: written, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX; "
+    "unreadable (a place in a segment, which is kept as a file .torn).",
     ("outcome",),
 )
 COLLECTOR_UPLOADS: Final = Metric(

@@ -1,7 +1,7 @@
 """Starts the collector: settings, topics, sink, application, listener. Stops it without losing a record.
 
-Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not available, 4 the producer died, 5 the
-spool could not be drained. 6: the task that reloads the customers or reports on them died.
+Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not available, 4 the producer, or what drains
+the spool, died, 5 the spool could not be drained. 6: the task that reloads the customers or reports on them died.
 """
 
 import asyncio
@@ -115,7 +115,12 @@ async def serve(settings: CollectorSettings, stop: threading.Event, build: Build
     if spool is not None:
         disks.watch("spool", Path(settings.spool_dir))
         mux_sink = SpooledSink(
-            sink, spool, bytes_max=settings.spool_bytes_max, seconds_max=settings.spool_seconds_max, now_ms=_now_ms
+            sink,
+            spool,
+            bytes_max=settings.spool_bytes_max,
+            seconds_max=settings.spool_seconds_max,
+            now_ms=_now_ms,
+            on_death=stop.set,
         )
     metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
     drain = Drain()

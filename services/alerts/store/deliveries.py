@@ -19,8 +19,8 @@ _KEPT: Final = "30 days"
 #: Messages that are due, the oldest, among which it is chosen.
 _LOOKED_AT: Final = 1_000
 #: How many messages this process is sending to the receiver, and to its organisation.
-_TO_RECEIVER: Final = "coalesce((%(receivers)s::jsonb ->> waiting.receiver_id::text)::integer, 0)"
-_OF_ORGANISATION: Final = "coalesce((%(organisations)s::jsonb ->> receivers.organisation_id::text)::integer, 0)"
+_TO_RECEIVER: Final = "coalesce((%(receivers)s::text::jsonb ->> waiting.receiver_id::text)::integer, 0)"
+_OF_ORGANISATION: Final = "coalesce((%(organisations)s::text::jsonb ->> receivers.organisation_id::text)::integer, 0)"
 #: Who owns a customer is asked for with each attempt: it may have moved since its rule named the receiver. Of one receiver, and of
 #: one organisation, so many are taken at once: one that hangs, or has very many messages, keeps nobody else's waiting.
 CLAIM: Final = f"""

@@ -94,9 +94,12 @@ class Admission:
         """
         self._check_address(self._wasted_ms.wait_seconds(address, time.monotonic()))
 
-    def add_waste(self, address: str, seconds: float) -> None:
-        """Counts CPU time that a request took beyond what good requests need."""
-        self._wasted_ms.take_amount(address, seconds * 1_000, time.monotonic())
+    def add_waste(self, address: str, seconds: float) -> bool:
+        """Counts CPU time that a request took beyond what good requests need; False if the address has wasted too much now."""
+        now = time.monotonic()
+        if seconds:
+            self._wasted_ms.take_amount(address, seconds * 1_000, now)
+        return not self._wasted_ms.wait_seconds(address, now)
 
     def share(self, parties: tuple[str, ...]) -> Share:
         """What one request holds of the bytes in flight: a context, at whose end it is given back."""

@@ -93,9 +93,11 @@ class Listener:
             server.close()
             await self._let_in(self._connections)
             await self._connections.first_requests()
-            self._connections.close()
         self._socket.close()
         await self._runner.cleanup()
+        if self._connections is not None:
+            # Not before: a client that does not read its answer would keep the last request for the whole time.
+            self._connections.close()
 
     async def _leave_port(self) -> None:
         """Begins no new handshake and completes those that have begun; their connections are served meanwhile."""

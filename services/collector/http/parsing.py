@@ -55,8 +55,8 @@ _INPUT_SECONDS: Final[dict[Source, float]] = {
     "otlp": 100e-6,
     "api": 1e-3,
 }
-_BYTE_SECONDS: Final = 0.05e-6
-_REQUEST_SECONDS: Final = 200e-6
+BYTE_SECONDS: Final = 0.05e-6
+REQUEST_SECONDS: Final = 200e-6
 #: Bodies that wait for their turn.
 WAITING: Final = WaitingLimits(by_address_max=16, by_customer_max=128, all_max=256)
 #: Where a body's key is looked for, from its beginning on.
@@ -190,7 +190,7 @@ class Parsing:
         return Ready(records, kept, Outcome(len(parsed.accepted), parsed.rejected), *taken, tally)
 
     def _charge_waste(self, given: Input, accepted: int, cpu_seconds: float) -> None:
-        worth = _REQUEST_SECONDS + accepted * _INPUT_SECONDS[given.source] + len(given.post.body) * _BYTE_SECONDS
+        worth = REQUEST_SECONDS + accepted * _INPUT_SECONDS[given.source] + len(given.post.body) * BYTE_SECONDS
         if cpu_seconds > worth:
             self._admission.add_waste(party_of(given.post.client.address), cpu_seconds - worth)
 

@@ -20,6 +20,7 @@ from services.collector.admission.held import Share
 from services.collector.admission.retry_later import RetryLater
 from services.collector.customers.usage import Usage
 from services.collector.http.bodies import Bodies
+from services.collector.http.connections import charge_reading
 from services.collector.http.parsing import Input, Parse, Parsing, Source, customer_of
 from services.collector.http.senders import Clients
 from services.collector.intake.post import Outcome, Post, Rules
@@ -148,7 +149,9 @@ class Reception:
     def _admitted(self, request: web.BaseRequest) -> Client:
         """Who sent the request, as far as the rates by address admit it: looked at before anything else is."""
         address = self._clients.address_of(request)
-        self._admission.admit_address(party_of(address))
+        party = party_of(address)
+        charge_reading(request, partial(self._admission.add_waste, party))
+        self._admission.admit_address(party)
         return self._clients.of(request, address)
 
     def _with_agent(self, post: Post, source: Source) -> Post:

@@ -45,8 +45,9 @@ class ReceivedReports:
         await self.send(bucket_of(self._now_ms()))
 
     async def send(self, bucket_ms: int) -> None:
-        """Sends what has come as that of a bucket; nothing for one that was sent before (a clock was set back)."""
-        if bucket_ms <= self._reported_ms:
+        """Sends what has come as that of a bucket; nothing for the last that was sent, and the one before (a clock was set back a
+        little). A clock that was set back further had been ahead: buckets are sent by it as it is now."""
+        if self._reported_ms - BUCKET_MS <= bucket_ms <= self._reported_ms:
             return
         self._reported_ms = bucket_ms
         records = [self._record(one.customer_id, codec.RECEIVED.encode(one)) for one in self.counts.report(bucket_ms)]

@@ -2,7 +2,7 @@
 
 A folder holds segments, files of frames: length, checksum, time, then a request's records as MessagePack. A segment is deleted when
 all its requests have been taken out. After a crash, requests that were taken out of an existing segment are taken out again:
-duplicates, which the fold recognizes.
+duplicates, which the fold recognizes. A segment with bytes that cannot be read is kept as a file `.torn` instead.
 """
 
 import fcntl
@@ -19,6 +19,8 @@ import msgspec
 import structlog
 
 from services.collector.sink.records import Record
+from services.rim.telemetry import metrics
+from shared.metrics import COLLECTOR_SPOOLED
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +53,7 @@ class _Segment:
     #: Where its last whole, durable frame ends.
     end: int = 0
     read_at: int = 0
-    #: Bytes behind `end` that are no whole frame.
+    #: Bytes that cannot be read: those behind `end`, and frames before it that were passed over.
     torn: int = 0
 
 
@@ -88,6 +90,7 @@ class Spool:
         except OSError:
             # It is unknown which part of it was written: the segment ends before it, and the next begins a new file.
             self._end_segment()
+            self._cut(segment)
             raise
         segment.end += len(frames)
         self.bytes += len(frames)
@@ -98,20 +101,13 @@ class Spool:
 
     def oldest(self, bytes_max: int) -> Oldest:
         """The oldest requests, as many as are in so many bytes; at least one, if there is any."""
-        segment = self._oldest_segment()
-        if segment is None:
-            return Oldest([], 0, [])
-        with segment.path.open("rb") as file:
-            file.seek(segment.read_at)
-            data = file.read(min(segment.end - segment.read_at, max(bytes_max, _HEAD.size)))
-            frames, size = _whole_frames(data)
-            if not frames:
-                (length, _) = _HEAD.unpack_from(data)
-                file.seek(segment.read_at)
-                frames, size = _whole_frames(file.read(_HEAD.size + length))
-        self.oldest_ms = frames[0][0]
-        records = [record for _, records in frames for record in _records(records)]
-        return Oldest(records, size, [time_ms for time_ms, _ in frames])
+        while (segment := self._oldest_segment()) is not None:
+            found = _readable(segment, bytes_max)
+            if found.size_bytes:
+                self.oldest_ms = found.times_ms[0]
+                return found
+            self._pass_over(segment)
+        return Oldest([], 0, [])
 
     def take_out(self, size_bytes: int) -> None:
         """Forgets the oldest bytes, as `oldest` counted them."""
@@ -135,12 +131,33 @@ class Spool:
             if len(self._segments) == 1:
                 self._end_segment()
             if segment.torn:
-                # Never answered with success, but the cause of the damage is unknown: kept for an operator.
+                # What a crash cut off was never answered with success. What a disk or another version changed was: kept for an
+                # operator.
                 segment.path.rename(segment.path.with_suffix(".torn"))
             else:
                 segment.path.unlink()
             self._segments.popleft()
         return None
+
+    def _pass_over(self, segment: _Segment) -> None:
+        """Forgets what cannot be read at the beginning of a segment. The file is kept."""
+        size = _unreadable_bytes(_bytes_of(segment))
+        segment.torn += size
+        metrics.counter(COLLECTOR_SPOOLED).labels("unreadable").inc()
+        log.error("spool_unreadable", file=segment.path.name, at=segment.read_at, bytes=size)
+        self.take_out(size)
+
+    def _cut(self, segment: _Segment) -> None:
+        """Removes what is behind the last durable frame of the newest segment: a disk that refuses would fill up with it."""
+        if not segment.end:
+            self._segments.remove(segment)
+        try:
+            if segment.end:
+                os.truncate(segment.path, segment.end)
+            else:
+                segment.path.unlink()
+        except OSError as error:
+            log.error("spool_segment_not_cut", problem=str(error))
 
     def _new_segment(self) -> BinaryIO:
         self._number += 1
@@ -174,6 +191,11 @@ class Spool:
             self._number = max(self._number, int(path.stem))
             data = path.read_bytes()
             frames, size = _whole_frames(data)
+            # Frames behind one that is broken were answered too.
+            while (begin := size + _unreadable_bytes(data[size:])) < len(data):
+                more, size = _whole_frames(data[begin:])
+                frames += more
+                size += begin
             segment = _Segment(path, end=size, torn=len(data) - size)
             if segment.torn:
                 log.warning("spool_segment_torn", file=str(path), bytes_whole=size, bytes_torn=segment.torn)
@@ -188,6 +210,34 @@ class Spool:
 def size_of(records: Sequence[Record]) -> int:
     """About how many bytes a request takes in the spool."""
     return FRAME_OVERHEAD_BYTES + sum(len(r.value) + len(r.key or b"") + 32 for r in records)
+
+
+def _readable(segment: _Segment, bytes_max: int) -> Oldest:
+    """The oldest requests of a segment up to the first that cannot be read, as `Spool.oldest` gives them."""
+    data = _bytes_of(segment, max(bytes_max, _HEAD.size))
+    frames, _ = _whole_frames(data)
+    if not frames:
+        (length, _) = _HEAD.unpack_from(data)
+        frames, _ = _whole_frames(_bytes_of(segment, _HEAD.size + length))
+    records: list[Record] = []
+    size, times_ms = 0, []
+    for time_ms, body in frames:
+        try:
+            records += _records(body)
+        except (ValueError, TypeError, msgspec.MsgspecError):
+            # Of another version.
+            break
+        size += FRAME_OVERHEAD_BYTES + len(body)
+        times_ms.append(time_ms)
+    return Oldest(records, size, times_ms)
+
+
+def _bytes_of(segment: _Segment, bytes_max: int | None = None) -> bytes:
+    """Of a segment, from the first that was not taken out on."""
+    left = segment.end - segment.read_at
+    with segment.path.open("rb") as file:
+        file.seek(segment.read_at)
+        return file.read(left if bytes_max is None else min(left, bytes_max))
 
 
 def _records(data: bytes) -> list[Record]:
@@ -206,11 +256,28 @@ def _whole_frames(data: bytes) -> tuple[list[tuple[int, bytes]], int]:
     """The frames at the beginning of `data`, as (time, records), and how many bytes they are."""
     frames = []
     at = 0
-    while at + FRAME_OVERHEAD_BYTES <= len(data):
-        length, checksum = _HEAD.unpack_from(data, at)
-        body = data[at + _HEAD.size : at + _HEAD.size + length]
-        if len(body) < length or length < _TIME.size or zlib.crc32(body) != checksum:
-            break
+    while (body := _body_at(data, at)) is not None:
         frames.append((_TIME.unpack_from(body)[0], body[_TIME.size :]))
-        at += _HEAD.size + length
+        at += _HEAD.size + len(body)
     return frames, at
+
+
+def _body_at(data: bytes, at: int) -> bytes | None:
+    """The body of the frame at a place, if it is whole."""
+    if at + FRAME_OVERHEAD_BYTES > len(data):
+        return None
+    length, checksum = _HEAD.unpack_from(data, at)
+    body = data[at + _HEAD.size : at + _HEAD.size + length]
+    return body if len(body) == length >= _TIME.size and zlib.crc32(body) == checksum else None
+
+
+def _unreadable_bytes(data: bytes) -> int:
+    """The bytes from the beginning of `data`, where something cannot be read, to the first whole frame that lengths lead to; else
+    all."""
+    at = 0
+    while at + _HEAD.size <= len(data):
+        length: int = _HEAD.unpack_from(data, at)[0]
+        at += _HEAD.size + length
+        if _body_at(data, at) is not None:
+            return at
+    return len(data)

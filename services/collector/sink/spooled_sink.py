@@ -28,12 +28,21 @@ class SpooledSink:
     the oldest request in it has waited `seconds_max`: what comes much later would come late. What it has taken it sends
     however long that has waited: it was answered with success.
 
+    `on_death` is called when it can send no more of the spool; the process must then end.
+
     While the last of it is on its way to the sink, newer requests are held in memory instead of written to it. Otherwise it would
     never be empty under steady traffic.
     """
 
     def __init__(
-        self, sink: Sink, spool: Spool, *, bytes_max: int, seconds_max: float, now_ms: Callable[[], int]
+        self,
+        sink: Sink,
+        spool: Spool,
+        *,
+        bytes_max: int,
+        seconds_max: float,
+        now_ms: Callable[[], int],
+        on_death: Callable[[], None],
     ) -> None:
         self._sink = sink
         self._spool = spool
@@ -55,9 +64,13 @@ class SpooledSink:
             self._empty.set()
         #: Requests that were sent later than `seconds_max` since the spool was last empty.
         self._overdue = 0
+        #: Why the disk refused the last batch, and the sink the last of the spool: each is logged when it changes.
+        self._disk_problem = ""
+        self._sink_problem = ""
         self._closed = False
+        self._on_death = on_death
         self._writer: asyncio.Task[None] | None = None
-        self._drainer = asyncio.get_running_loop().create_task(self._drain())
+        self._drainer = asyncio.get_running_loop().create_task(self._watch())
         metrics.gauge(COLLECTOR_SPOOL_BYTES).set_function(lambda: spool.bytes)
         metrics.gauge(COLLECTOR_SPOOL_AGE_SECONDS).set_function(lambda: self._age_ms() / 1_000)
 
@@ -148,11 +161,14 @@ class SpooledSink:
                 try:
                     await loop.run_in_executor(self._thread, self._spool.append, requests, self._now_ms())
                 except OSError as error:
-                    log.error("spool_failed", problem=str(error))
+                    if self._disk_problem != (problem := str(error)):
+                        self._disk_problem = problem
+                        log.error("spool_failed", problem=problem)
                     for _, future in batch:
                         if not future.done():
                             future.set_exception(Unstored("spool_failed", str(error)))
                     continue
+                self._disk_problem = ""
                 metrics.counter(COLLECTOR_SPOOLED).labels("written").inc(len(batch))
                 for _, future in batch:
                     if not future.done():
@@ -160,6 +176,15 @@ class SpooledSink:
         finally:
             self._writer = None
             self._wake.set()
+
+    async def _watch(self) -> None:
+        """Drains. Without it the collector would answer success until the spool is full, and send nothing."""
+        try:
+            await self._drain()
+        except Exception:  # a task's top loop: it logs the cause, and the process ends
+            log.exception("spool_drainer_ended")
+            self._on_death()
+            raise
 
     async def _drain(self) -> None:
         """Sends what is in the spool, oldest first, for ever."""
@@ -177,13 +202,7 @@ class SpooledSink:
             self._wake.set()
             if oldest.size_bytes == self._spool.bytes and self._is_settled():
                 self._held = []
-            try:
-                await self._sink.store(oldest.records)
-            except Unstored:
-                # Nothing is lost by waiting; everything newer waits behind.
-                self._release()
-                await asyncio.sleep(RETRY_SECONDS)
-                continue
+            await self._send(oldest.records)
             await loop.run_in_executor(self._thread, self._spool.take_out, oldest.size_bytes)
             self._count_drained(oldest)
             if self._held is None:
@@ -193,6 +212,31 @@ class SpooledSink:
             else:
                 # A request that was on its way to the sink all the while has failed there and come behind.
                 self._release()
+
+    async def _send(self, records: Sequence[Record]) -> None:
+        """Returns once the sink has all of them. Each partition waits for itself: what another has taken is not sent again."""
+        waiting: dict[tuple[str, int], list[Record]] = {}
+        for record in records:
+            waiting.setdefault((record.topic, record.partition), []).append(record)
+        while True:
+            outcomes = await asyncio.gather(*map(self._sink.store, waiting.values()), return_exceptions=True)
+            left, problem = {}, ""
+            for (where, group), outcome in zip(waiting.items(), outcomes, strict=True):
+                if isinstance(outcome, Unstored):
+                    left[where] = group
+                    problem = outcome.reason
+                elif outcome is not None:
+                    raise outcome
+            if not left:
+                self._sink_problem = ""
+                return
+            if problem != self._sink_problem:
+                self._sink_problem = problem
+                log.warning("spool_waits", why=problem, partitions=len(left), spool_bytes=self._spool.bytes)
+            # Nothing is lost by waiting; everything newer waits behind.
+            waiting = left
+            self._release()
+            await asyncio.sleep(RETRY_SECONDS)
 
     def _count_drained(self, oldest: Oldest) -> None:
         metrics.counter(COLLECTOR_SPOOLED).labels("drained").inc(len(oldest.times_ms))

@@ -2,18 +2,23 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
 
 from services.collector.http import connections
 from services.collector.http.connections import ConnectionLimits, room_for
+from services.collector.sink.records import Record
 from tests.unit.collector.http.serving import Served, until
 from tests.unit.collector.intake.bodies import mux_body, mux_event
 
 BODY = mux_body(mux_event())
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+SCHEMA = b"GET /v1/beacons/schema.json HTTP/1.1\r\nHost: a\r\n\r\n"
 SECONDS_MAX = 20.0
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -28,7 +33,8 @@ async def serving(**limits: float) -> AsyncIterator[Served]:
     finally:
         while _opened:
             writer = _opened.pop()[1]
-            writer.close()
+            # Not closed: bytes that the collector does not read would be waited for.
+            writer.transport.abort()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
         await served.stop()
@@ -187,6 +193,141 @@ async def test_when_all_connections_are_busy_a_new_one_hears_so() -> None:
         writer.close()
         assert [await status(one, BODY[-1:]) for one in busy] == [200, 200]
         assert len(served.stored()) == 2
+
+
+def held_by(served: Served) -> connections.Connections:
+    assert served.listener._connections is not None
+    return served.listener._connections
+
+
+async def in_little_room(served: Served, connection: Connection) -> None:
+    """The collector has the connection; the kernel keeps little of its answers."""
+    port = connection[1].get_extra_info("sockname")[1]
+    server: Any = served.runner.server
+    while True:
+        for one in server.connections:
+            if one._wire.get_extra_info("peername")[1] == port:
+                one._wire.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+                return
+        await asyncio.sleep(0.001)
+
+
+async def unread_answers(served: Served, reached: Callable[[], bool]) -> Connection:
+    """A client that asks again and again and reads no answer, until something is reached."""
+    connection = await connected(served)
+    connection[1].transport.pause_reading()  # type: ignore[attr-defined]
+    await asyncio.wait_for(in_little_room(served, connection), SECONDS_MAX)
+    async with asyncio.timeout(SECONDS_MAX):
+        while not reached():
+            connection[1].write(SCHEMA)
+            await asyncio.sleep(0.001)
+    return connection
+
+
+async def reading_nothing(served: Served) -> Connection:
+    """Such a client, once its answers have no room on their way."""
+    known = len(held_by(served).unread)
+    return await unread_answers(served, lambda: len(held_by(served).unread) > known)
+
+
+def files_open() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def test_a_client_that_does_not_read_loses_its_place_to_a_new_one() -> None:
+    before = given_up("displaced")
+    async with serving(connections_max=2, unread_seconds_max=60.0) as served:
+        for _ in range(2):
+            # The next request waits behind an answer, so that the connection does not wait for one.
+            (await reading_nothing(served))[1].write(SCHEMA)
+        await until(lambda: held_by(served)._longest_unread() is not None and not held_by(served).waiting)
+        assert await status(await connected(served), HEAD + BODY) == 200
+        assert given_up("displaced") - before == 1
+
+
+async def test_answers_are_not_kept_for_a_client_that_does_not_read() -> None:
+    before = given_up("unread")
+    async with serving(connections_max=2, unread_seconds_max=0.3) as served:
+        listening = files_open()
+        for _ in range(3):
+            await reading_nothing(served)
+            await until(lambda: not held_by(served).unread)
+        await until(lambda: files_open() == listening + len(_opened))
+        assert given_up("unread") - before == 3
+
+
+async def test_a_connection_that_is_closed_keeps_no_file_for_answers_that_nobody_reads() -> None:
+    async with serving(unread_seconds_max=0.3) as served:
+        listening = files_open()
+        server: Any = served.runner.server
+
+        def is_waiting_to_be_sent() -> bool:
+            return any(one._wire.get_write_buffer_size() for one in server.connections)
+
+        _, writer = await unread_answers(served, is_waiting_to_be_sent)
+        assert not held_by(served).unread
+        writer.write(HEAD.replace(b"Host: a", b"Host: a\r\nConnection: close") + BODY)
+        await until(lambda: len(served.stored()) == 1)
+        await until(lambda: files_open() == listening + 1)
+        await until_gauge("connections", 0)
+
+
+async def test_a_client_that_reads_late_gets_all_its_answers() -> None:
+    async with serving() as served:
+        reader, writer = await reading_nothing(served)
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        writer.write(SCHEMA.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+        answers = await asyncio.wait_for(reader.read(), SECONDS_MAX)
+        assert b"\r\nConnection: close\r\n" in answers
+        await until_gauge("connections", 0)
+        assert not held_by(served).unread
+
+
+async def test_a_client_that_does_not_read_is_given_up_while_the_collector_stops() -> None:
+    before = given_up("unread")
+    async with serving(unread_seconds_max=0.5) as served:
+        await reading_nothing(served)
+        await served.stop()
+        assert given_up("unread") - before == 1
+
+
+FAT = b"X: " + b"x" * 30_000 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        pytest.param((HEAD[:-2] + FAT + b"\r\n" + BODY) * 3, id="three together"),
+        pytest.param(HEAD[:-2] + FAT * 3 + b"\r\n", id="one"),
+        pytest.param(HEAD[:-2] + FAT * 3, id="one that does not end"),
+    ],
+)
+async def test_heads_behind_a_request_have_a_size_together(heads: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = given_up("large_head")
+    kept, storing = asyncio.Event(), asyncio.Event()
+
+    async def store(_records: Sequence[Record]) -> None:
+        storing.set()
+        await kept.wait()
+
+    async with serving() as served:
+        monkeypatch.setattr(served.sink, "store", store)
+        connection = await connected(served)
+        connection[1].write(HEAD + BODY)
+        await asyncio.wait_for(storing.wait(), SECONDS_MAX)
+        connection[1].write(heads)
+        await closed(connection)
+        assert given_up("large_head") - before == 1
+        kept.set()
+
+
+async def test_requests_behind_a_request_are_answered_in_their_order() -> None:
+    async with serving() as served:
+        reader, writer = await connected(served)
+        writer.write((HEAD + BODY) * 20 + SCHEMA.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+        answers = await asyncio.wait_for(reader.read(), SECONDS_MAX)
+        assert answers.count(b"HTTP/1.1 200 OK\r\n") == 21
+        assert len(served.stored()) == 20
 
 
 @pytest.mark.parametrize("request_", [b"\x16\x03\x01\r\n\r\n", HEAD[:-2] + b"X: " + b"x" * 40_000 + b"\r\n\r\n"])

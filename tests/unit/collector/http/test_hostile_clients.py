@@ -17,6 +17,8 @@ import pytest
 from services.collector.admission.fair_queue import FairQueue, TooManyWaiting, WaitingLimits
 from services.collector.admission.held import InFlight, Slots
 from services.collector.admission.rates import AddressRates
+from services.collector.http import reading
+from services.collector.http.parsing import REQUEST_SECONDS
 from services.collector.http.user_agents import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
@@ -109,6 +111,86 @@ async def test_cpu_that_an_address_wastes_is_taken_from_that_address() -> None:
         assert await good(served, ATTACKER.decode()) == 200
         assert await good(served, ATTACKER.decode()) == 503
         assert await good(served) == 200
+
+
+async def test_a_body_that_takes_long_to_read_is_charged_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of a byte. Reading goes on after an answer too, so the connection ends."""
+    seconds, step = 0.0, 0.0
+
+    def cpu_seconds() -> float:
+        nonlocal seconds
+        seconds += step
+        return seconds
+
+    monkeypatch.setattr(reading, "cpu_seconds", cpu_seconds)
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nTransfer-Encoding: chunked\r\n\r\n" % ATTACKER
+    async with serving(wasted_seconds_per_second=0.25) as served, AsyncExitStack() as stack:
+        made = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(2)]
+        for _, writer in made:
+            stack.callback(writer.close)
+            writer.write(head + b"1\r\n{\r\n")
+        await until(lambda: served.reception._admission._in_flight.bytes == 2)
+        for reader, writer in made:
+            step = 1.0
+            writer.write(b"1\r\n \r\n")
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+            step = 0.0
+        assert await good(served, ATTACKER.decode()) == 503
+        assert await good(served) == 200
+
+
+async def test_a_body_in_very_many_pieces_has_the_time_of_one_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reading, "cpu_seconds", itertools.count(step=REQUEST_SECONDS / 2).__next__)
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nTransfer-Encoding: chunked\r\n\r\n" % ATTACKER
+    async with serving(wasted_seconds_per_second=REQUEST_SECONDS) as served, AsyncExitStack() as stack:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        stack.callback(writer.close)
+        writer.write(head)
+        for pieces in range(1, 9):
+            if reader.at_eof():
+                break
+            writer.write(b"1\r\n \r\n")
+            await until(lambda: reader.at_eof() or served.reception._admission._in_flight.bytes == pieces)  # noqa: B023
+        assert reader.at_eof()
+    assert caplog.records == []
+
+
+async def test_each_chunk_of_a_body_has_its_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "cpu_seconds", lambda: 0.0)
+    body = mux_body(mux_event(c1="x" * 5_000))
+    parts = [body[at : at + 1] for at in range(len(body))]
+    async with serving(wasted_seconds_per_second=REQUEST_SECONDS, cpu_seconds=lambda: 0.0) as served:
+        for pieces, next_status in (([body], 200), (parts, 503)):
+            chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+            head = HEAD.replace(b"Content-Length: %d", b"Transfer-Encoding: chunked") % ATTACKER
+            assert (await served.raw(head + chunks + b"0\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            assert await good(served, ATTACKER.decode()) == next_status
+
+
+async def test_a_body_that_takes_long_to_read_after_its_answer_is_ended(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nTransfer-Encoding: chunked\r\n\r\n" % ATTACKER
+    async with serving(wasted_seconds_per_second=REQUEST_SECONDS) as served, AsyncExitStack() as stack:
+        served.rules = RULES.model_copy(update={"body_bytes_max": 1})
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        stack.callback(writer.close)
+        writer.write(head + b"2\r\n  \r\n")
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        assert answer.startswith(b"HTTP/1.1 ")
+        monkeypatch.setattr(reading, "cpu_seconds", itertools.count().__next__)
+        writer.write(b"1\r\n \r\n")
+        await asyncio.wait_for(reader.read(), 20)
+    assert caplog.records == []
+
+
+async def test_what_a_request_took_to_read_before_it_was_admitted_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr(reading, "cpu_seconds", lambda: float(next(ticks)))
+    async with serving(wasted_seconds_per_second=0.25) as served:
+        assert await good(served, ATTACKER.decode()) == 503
 
 
 async def test_made_up_agents_are_counted_by_the_customer_whose_key_the_body_names(

@@ -40,6 +40,14 @@ async def test_each_bucket_is_sent_once_by_customer() -> None:
     assert first.partition == partition_of(b"acme", RECEIVED.partitions(LAPTOP))
 
 
+async def test_a_clock_that_jumps_ahead_and_back_delays_no_report() -> None:
+    given = Reporting()
+    for bucket_ms in (100_000, 705_000, 110_000, 115_000):
+        given.counts.add({("acme", "1"): [3, 1]})
+        await given.reports.send(bucket_ms)
+    assert given.sent == [(100_000, 3), (705_000, 3), (110_000, 3), (115_000, 3)]
+
+
 async def test_what_kafka_does_not_take_is_lost_and_said_once() -> None:
     given = Reporting()
     given.sink.failing = "deadline"

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 from prometheus_client import REGISTRY
 
-from services.collector.sink import spool_files
+from services.collector.sink import spool_files, spooled_sink
 from services.collector.sink.records import Record
 from services.collector.sink.sink import MemorySink, Unstored
 from services.collector.sink.spool_files import Spool, SpoolTaken
@@ -97,6 +98,69 @@ def test_a_torn_tail_costs_only_what_was_never_answered(tmp_path: Path, damage: 
     assert [file.read_bytes() for file in files(tmp_path, "torn")] == [damaged]
 
 
+def flipped(path: Path, part: bytes) -> None:
+    """A bit of the file changes, where `part` is."""
+    data = bytearray(path.read_bytes())
+    data[data.index(part)] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+@pytest.mark.parametrize("bytes_max", [1, 1_000_000])
+def test_a_request_that_cannot_be_read_costs_no_other(tmp_path: Path, bytes_max: int, *, is_running: bool) -> None:
+    before = counted("unreadable")
+    spool = Spool(tmp_path)
+    for number in range(10):
+        spool.append([[beacon_record(number)]], now_ms=number)
+    whole = spool.bytes
+    for number in (0, 4, 5):
+        flipped(files(tmp_path)[0], beacon_record(number).value)
+    damaged = files(tmp_path)[0].read_bytes()
+    if not is_running:
+        spool.close()
+        spool = Spool(tmp_path)
+    assert spool.bytes == whole
+    assert [number_of(record) for record in drained(spool, bytes_max)] == [1, 2, 3, 6, 7, 8, 9]
+    assert (spool.bytes, spool.oldest_ms, files(tmp_path)) == (0, None, [])
+    assert [file.read_bytes() for file in files(tmp_path, "torn")] == [damaged]
+    # The two that follow each other are one place.
+    assert counted("unreadable") - before == 2
+    spool.close()
+
+
+def test_a_request_of_another_version_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path)
+    spool.append([[beacon_record(0)]], now_ms=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_files.msgspec.msgpack, "encode", lambda _: b"\x91\x91\xa1x")
+        spool.append([[beacon_record(1)]], now_ms=1)
+    spool.append([[beacon_record(2)]], now_ms=1)
+    assert [number_of(record) for record in drained(spool)] == [0, 2]
+    assert len(files(tmp_path, "torn")) == 1
+    spool.close()
+
+
+def test_a_disk_that_refuses_keeps_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path)
+    spool.append([[beacon_record(0)]], now_ms=1)
+    size = spool.bytes
+
+    def fails(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").is_file():
+            raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_files.os, "fsync", fails)
+        for _ in range(100):
+            with pytest.raises(OSError, match="no space"):
+                spool.append([[beacon_record(1)]], now_ms=1)
+    assert [file.stat().st_size for file in files(tmp_path)] == [size]
+    spool.append([[beacon_record(2)]], now_ms=1)
+    assert [number_of(record) for record in drained(spool)] == [0, 2]
+    assert (files(tmp_path), files(tmp_path, "torn")) == ([], [])
+    spool.close()
+
+
 def test_a_disk_that_fails_is_reported_and_what_comes_later_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,9 +228,10 @@ class ScriptedSink(GatedSink):
 class Spooled:
     """A sink that can be set to fail, with a spool before it."""
 
-    def __init__(self, folder: Path, behind: GatedSink | None = None, **limits: float) -> None:
+    def __init__(self, folder: Path, behind: MemorySink | None = None, **limits: float) -> None:
         self.now_ms = 1_000
-        self.behind = behind or GatedSink()
+        self.dead = asyncio.Event()
+        self.behind: Any = behind or GatedSink()
         self.spool = Spool(folder)
         self.sink = SpooledSink(
             self.behind,
@@ -174,6 +239,7 @@ class Spooled:
             bytes_max=int(limits.get("bytes_max", 100_000)),
             seconds_max=limits.get("seconds_max", 60.0),
             now_ms=lambda: self.now_ms,
+            on_death=self.dead.set,
         )
 
     async def until_empty(self) -> None:
@@ -292,6 +358,69 @@ async def test_what_is_held_when_the_collector_stops_is_refused(tmp_path: Path) 
     assert spooled.numbers() == []
 
 
+class PartedSink(MemorySink):
+    """A sink in memory that does not take records of one partition while it is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.partition: int | None = None
+        self.refused = 0
+        self.refused_often = asyncio.Event()
+
+    async def store(self, records: Sequence[Record]) -> None:
+        for record in records:
+            if record.partition == self.partition:
+                self.refused += 1
+                if self.refused == 5:
+                    self.refused_often.set()
+                raise Unstored("delivery_failed", "no leader")
+            self.records.append(record)
+
+
+async def test_while_one_partition_refuses_the_others_are_sent_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spooled_sink, "RETRY_SECONDS", 0.01)
+    behind = PartedSink()
+    records = [
+        Record(one.topic, number % 3, one.key, one.value, one.headers)
+        for number, one in enumerate(map(beacon_record, range(12)))
+    ]
+    spool = Spool(tmp_path)
+    spool.append([[record] for record in records], now_ms=1)
+    spool.close()
+    behind.partition = 1
+    with structlog.testing.capture_logs() as lines:
+        spooled = Spooled(tmp_path, behind)
+        await asyncio.wait_for(behind.refused_often.wait(), SECONDS_MAX)
+        behind.partition = None
+        await spooled.until_empty()
+        assert await spooled.sink.close(SECONDS_MAX) == 0
+    assert sorted(map(number_of, behind.records)) == list(range(12))
+    for partition in range(3):
+        of_it = [number_of(record) for record in behind.records if record.partition == partition]
+        assert of_it == sorted(of_it)
+    assert [(line["why"], line["partitions"]) for line in lines if line["event"] == "spool_waits"] == [
+        ("delivery_failed", 1)
+    ]
+
+
+async def test_a_spool_that_cannot_be_drained_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spooled = Spooled(tmp_path)
+
+    def fails(_bytes_max: int) -> spool_files.Oldest:
+        raise OSError("Input/output error")
+
+    monkeypatch.setattr(spooled.spool, "oldest", fails)
+    spooled.behind.failing = "deadline"
+    with structlog.testing.capture_logs() as lines:
+        await spooled.sink.store([beacon_record(0)])
+        await asyncio.wait_for(spooled.dead.wait(), SECONDS_MAX)
+    assert [line["event"] for line in lines] == ["spooling", "spool_drainer_ended"]
+    assert not spooled.sink.health().ok
+    await spooled.sink.close(0)
+
+
 async def test_a_full_spool_and_an_old_one_take_no_more(tmp_path: Path) -> None:
     spooled = Spooled(tmp_path, bytes_max=2_000, seconds_max=1.0)
     spooled.behind.failing = "queue_full"
@@ -345,9 +474,13 @@ async def test_a_disk_that_fails_is_no_success(spooled: Spooled, monkeypatch: py
     spooled.behind.failing = "queue_full"
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", fails)
-        with pytest.raises(Unstored) as unstored:
-            await spooled.sink.store([beacon_record(0)])
-    assert unstored.value.reason == "spool_failed"
+        with structlog.testing.capture_logs() as lines:
+            for _ in range(3):
+                with pytest.raises(Unstored) as unstored:
+                    await spooled.sink.store([beacon_record(0)])
+                assert unstored.value.reason == "spool_failed"
+    # As long as it is the same.
+    assert [line["problem"] for line in lines if line["event"] == "spool_failed"] == ["no space left"]
     spooled.behind.failing = None
     await spooled.sink.store([beacon_record(1)])
     await spooled.until_empty()
