@@ -461,7 +461,8 @@ async def test_what_has_waited_too_long_is_sent_all_the_same_and_counted(tmp_pat
     assert spooled.numbers() == [0, 1, 2]
     grown = {outcome: counted(outcome) - count for outcome, count in before.items()}
     assert grown == {"written": 2, "drained": 2, "drained_overdue": 1}
-    assert [(line["event"], line.get("requests_overdue")) for line in lines] == [
+    # Whether it was tried once more before the sink behind was back is left open.
+    assert [(line["event"], line.get("requests_overdue")) for line in lines if line["event"] != "spool_waits"] == [
         ("spool_overdue", None),
         ("spool_drained", 1),
     ]
