@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 import uvloop
+from aiohttp import web
 
 from services.collector.admission.rates import LIMITED
 from services.collector.customers.file import CustomersFile, CustomersSource, RulesNow
@@ -111,17 +112,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event, build: Build
         return EXIT_BOOT
     sink = _kafka_sink(settings, collector_id, on_death)
     recordings_sink = _recordings_sink(settings, collector_id, on_death)
-    mux_sink: Sink = sink
-    if spool is not None:
-        disks.watch("spool", Path(settings.spool_dir))
-        mux_sink = SpooledSink(
-            sink,
-            spool,
-            bytes_max=settings.spool_bytes_max,
-            seconds_max=settings.spool_seconds_max,
-            now_ms=_now_ms,
-            on_death=stop.set,
-        )
+    mux_sink = _mux_sink(settings, sink, spool, stop)
     metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
     drain = Drain()
     received = ReceivedReports(Counts(collector_id, secrets.randbits(48)), sink, settings.profile, _now_ms)
@@ -138,22 +129,8 @@ async def serve(settings: CollectorSettings, stop: threading.Event, build: Build
         is_alive=mux_sink.health,
         is_ready=lambda: drain.readiness(mux_sink),
     )
-    listener: Listener | None = None
-    try:
-        listener = Listener(
-            runner,
-            settings.host,
-            settings.port,
-            ConnectionLimits(room_for(settings.connections_max), settings.head_seconds_max),
-        )
-        await listener.start()
-        # Last: `/readyz` answers 200 only once the process listens.
-        admin.start()
-    except OSError as error:
-        log.error("cannot_listen", problem=str(error))
-        admin.stop()
-        if listener is not None:
-            await listener.close()
+    listener = await _listening(settings, runner, admin)
+    if listener is None:
         await mux_sink.close(0)
         await recordings_sink.close(0)
         return EXIT_BOOT
@@ -243,6 +220,43 @@ def _recordings_sink(settings: CollectorSettings, collector_id: str, on_death: C
         ack_seconds_max=settings.recording_ack_seconds_max,
         on_death=on_death,
     )
+
+
+def _mux_sink(settings: CollectorSettings, sink: KafkaSink, spool: Spool | None, stop: threading.Event) -> Sink:
+    """Where beacons of Mux go: onto a disk first, where a folder is named."""
+    if spool is None:
+        return sink
+    disks.watch("spool", Path(settings.spool_dir))
+    return SpooledSink(
+        sink,
+        spool,
+        bytes_max=settings.spool_bytes_max,
+        seconds_max=settings.spool_seconds_max,
+        now_ms=_now_ms,
+        on_death=stop.set,
+    )
+
+
+async def _listening(settings: CollectorSettings, runner: web.AppRunner, admin: AdminServer) -> Listener | None:
+    """A listener that takes connections; None where that cannot be, which the log says."""
+    listener: Listener | None = None
+    try:
+        listener = Listener(
+            runner,
+            settings.host,
+            settings.port,
+            ConnectionLimits(room_for(settings.connections_max), settings.head_seconds_max),
+        )
+        await listener.start()
+        # Last: `/readyz` answers 200 only once the process listens.
+        admin.start()
+    except OSError as error:
+        log.error("cannot_listen", problem=str(error))
+        admin.stop()
+        if listener is not None:
+            await listener.close()
+        return None
+    return listener
 
 
 def _now_ms() -> int:
