@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.alerts.core.quiet_hours import until_ms
+from services.alerts.core.quiet_hours import Quiet, until_ms
 from services.alerts.store.rules import notified_by
 from shared.schemas.alerts.event import AlertEvent
 
@@ -107,14 +107,23 @@ async def land(connection: psycopg.AsyncConnection, event: AlertEvent, *, now_ms
     values |= {
         "receivers": found.receivers,
         "deliveries": [delivery_id(event.incident_id, event.revision, one) for one in found.receivers],
-        # A change may land late, within quiet hours that began meanwhile.
-        "due": _time(until_ms(found.quiet, max(event.at_ms, now_ms))),
+        "due": _time(_due_ms(found.quiet, event.at_ms, now_ms)),
         "is_end": event.change == "closed",
     }
     if event.change == "closed":
         await connection.execute(_HELD, values)
     await connection.execute(_DELIVER, values)
     return True
+
+
+def _due_ms(quiet: Quiet, at_ms: int, now_ms: int) -> int:
+    """When a change is sent: when it came, or when quiet hours are over. It may land late, in hours that began meanwhile.
+
+    What nothing holds is due before this moment: else the end of an incident that lands with its opening would find it held.
+    """
+    begins_ms = max(at_ms, now_ms)
+    ends_ms = until_ms(quiet, begins_ms)
+    return ends_ms if ends_ms > begins_ms else at_ms
 
 
 def _storable(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Changes of incidents on a real Postgres: what is landed, and whom it notifies."""
 
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -206,6 +207,16 @@ def test_a_change_that_lands_late_waits_for_the_end_of_quiet_hours_that_began_me
     happens(dsn, work, quiet=QUIET)
     due = asked(dsn, "SELECT (1000 * extract(epoch FROM due_at))::bigint FROM alerts.deliveries")
     assert due == [(QUIET_MS + HOUR_MS,)]
+
+
+def test_an_opening_and_its_end_that_land_at_once_are_both_sent_whatever_clock_the_process_has(dsn: str) -> None:
+    async def work(story: Story) -> None:
+        ahead_ms = round(time.time() * 1_000) + HOUR_MS
+        await story.land("opened", 1, now_ms=ahead_ms)
+        await story.land("closed", 2, now_ms=ahead_ms)
+        assert await story.states() == ["waiting", "waiting"]
+
+    happens(dsn, work)
 
 
 def test_messages_of_an_open_incident_are_kept_so_that_its_end_is_sent(dsn: str) -> None:

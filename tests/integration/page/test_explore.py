@@ -377,6 +377,7 @@ def test_a_range_up_to_now_ends_by_the_servers_clock(context: BrowserContext, lo
 
         def ends_now() -> None:
             for path in ("/v1/overall", "/v1/timeseries"):
+                assert path in seen.asked
                 assert seen.range(path)[1] > time.time() * 1_000 - HOUR_MS / 2
 
         in_time(ends_now)
