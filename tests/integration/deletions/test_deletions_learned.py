@@ -97,7 +97,8 @@ def asked_for(dsn: str) -> None:
 
     async def ask() -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
-            new = deletions.wanted(GONE, None, [], organisation_id=None, asked_by=SYSTEM.name)
+            owner = await deletions.owner_of(connection, GONE)
+            new = deletions.wanted(GONE, None, [], organisation_id=owner, asked_by=SYSTEM.name)
             await deletions.ask(connection, new, SYSTEM)
 
     asyncio.run(ask())
