@@ -376,6 +376,8 @@ def test_a_range_up_to_now_ends_by_the_servers_clock(context: BrowserContext, lo
         seen.open("explore?customer=acme&range=1h")
 
         def ends_now() -> None:
+            # What was asked is heard of within calls to the browser alone.
+            expect(page.locator("#overall")).to_be_visible()
             for path in ("/v1/overall", "/v1/timeseries"):
                 assert path in seen.asked
                 assert seen.range(path)[1] > time.time() * 1_000 - HOUR_MS / 2
