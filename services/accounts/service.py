@@ -157,7 +157,7 @@ class Accounts:
     async def new_login_link(self, email: str, actor: Actor, *, begins_again: bool = False) -> Credential | None:
         """A link that logs this person in, once; None if there is no such person.
 
-        With `begins_again` it is the only way in: password, second factor, sessions and logins at the provider end. Whoever
+        With `begins_again` it is the only way in: password, second factor, sessions and logins at the provider end. Who
         follows the link sets a password without a present one.
         """
         credential = self.new(Kind.LINK)

@@ -30,12 +30,12 @@ def allowances(address: str | None, email: str, *, is_known: bool = False) -> li
     return of_address if is_known else [*of_address, Allowance(_hashed("account", account), 60, 20.0)]
 
 
-def begun_elsewhere(address: str | None) -> list[Allowance]:
+def logins_at_provider(address: str | None) -> list[Allowance]:
     """The key under which logins at the provider are counted that begin from this address and do not end.
 
     Each is stored for some minutes. An office behind one address begins many at a time.
     """
-    return [Allowance(_hashed("elsewhere", site_of(address)), 300, 2.0)]
+    return [Allowance(_hashed("provider", site_of(address)), 300, 2.0)]
 
 
 def _hashed(*parts: str) -> str:

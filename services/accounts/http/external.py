@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
-from services.accounts.core.login_throttle import begun_elsewhere
+from services.accounts.core.login_throttle import logins_at_provider
 from services.accounts.http.access import PUBLIC, PUBLIC_PAGE, Routing
 from services.accounts.http.guard import LOGIN_PATH, Cookie
 from services.accounts.http.requests import Place
@@ -89,7 +89,7 @@ class ExternalRoutes:
         try:
             address = await self._external.provider.login_address(credential.id, begun)
             here = self._place.address(request)
-            begin = partial(external.begin, credential=credential, begun=begun, allowed=begun_elsewhere(here))
+            begin = partial(external.begin, credential=credential, begun=begun, allowed=logins_at_provider(here))
             if not await self._accounts.ask_in_turn(here, begin):
                 return _failed("busy")
         except (ProviderAway, PostgresAway, NotPublished, QueryRefused):
@@ -139,7 +139,7 @@ class ExternalRoutes:
         async def log_in(connection: psycopg.AsyncConnection) -> None:
             whose = await external.log_in(connection, claims, address)
             await self._accounts.open_session(connection, session, whose, address, agent)
-            await forgive_attempt(connection, begun_elsewhere(address))
+            await forgive_attempt(connection, logins_at_provider(address))
 
         await self._accounts.ask_in_turn(address, log_in)
         response = web.Response(status=302, headers={"Location": begun.destination})

@@ -31,7 +31,7 @@ from services.accounts.store.tenants.organisations import (
     OrganisationUnknown,
 )
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import RETRY_SECONDS, UNKNOWN_CUSTOMER, Refused, problem_response
+from services.rim.http.problems import RETRY_SECONDS, TOO_MANY_QUESTIONS, UNKNOWN_CUSTOMER, Refused, problem_response
 from services.rim.turns.question_limits import TooManyQuestions
 from shared.http.problems import Problem
 
@@ -40,7 +40,7 @@ _TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     # Before what it is a kind of.
     TooManyWaiting: Problem(429, "Too Many Requests", "too-many", "too many requests of this address at a time"),
-    TooManyQuestions: Problem(429, "Too Many Requests", "too-many", "too many requests of this organisation at a time"),
+    TooManyQuestions: TOO_MANY_QUESTIONS,
     PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),

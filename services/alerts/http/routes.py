@@ -27,7 +27,7 @@ from services.alerts.store.rules import RuleChanged, TooManyRules
 from services.alerts.targets import ReceiverWrong
 from services.alerts.trying.running import TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
-from services.rim.http.problems import Refused, problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, Refused, problem_response
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.peer import Network, client_address
 from shared.http.problems import Fault, Problem
@@ -287,8 +287,7 @@ def _in_turn(
             async with turns.of(principal_of(request).organisation_id):
                 return await handler(request)
         except TooManyQuestions:
-            busy = Problem(429, "Too many requests of this organisation at a time", "too-many")
-            return problem_response(busy, retry_seconds=1)
+            return problem_response(TOO_MANY_QUESTIONS, retry_seconds=1)
 
     return answer
 

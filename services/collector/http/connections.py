@@ -247,7 +247,7 @@ class _Connection(web.RequestHandler):
     def count_reading(self, size_bytes: int = 0, seconds: float = 0.0, *, is_head: bool = False) -> None:
         """See `Reading.take`. Ends the connection in the middle of a body whose address has wasted too much."""
         if not self.reading.take(size_bytes, seconds, is_head=is_head) and not self._body.is_eof():
-            # For whoever reads it now, be it aiohttp after an answer.
+            # For who reads it now, be it aiohttp after an answer.
             self._body.set_exception(web.RequestPayloadError("given up"))
             self._connections.give_up(self, "wasteful")
 

@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from services.accounts.core.deletions import Step
 from services.accounts.store.customers.deletions import TURN
+from services.accounts.store.tenants.organisations import DELETION_UNDER_WAY
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ _OPEN: Final = f"""
         (SELECT (extract(epoch FROM s.ended_at) * 1000)::bigint FROM accounts.deletion_steps AS s
             WHERE s.deletion_id = d.id AND s.step = 'state') AS state_deleted_ms,
         array(SELECT step FROM accounts.deletion_steps AS s WHERE s.deletion_id = d.id AND s.state = 'done') AS done
-    FROM (SELECT *, {TURN} AS turn FROM accounts.deletions WHERE state IN ('pending', 'running')) AS d
+    FROM (SELECT *, {TURN} AS turn FROM accounts.deletions WHERE {DELETION_UNDER_WAY}) AS d
     ORDER BY d.turn, d.number LIMIT 100
 """  # noqa: S608 - SQL of ours
 _BEGIN: Final = """

@@ -14,7 +14,7 @@ from argon2 import PasswordHasher
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
-from services.accounts.core.login_throttle import allowances, begun_elsewhere
+from services.accounts.core.login_throttle import allowances, logins_at_provider
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import Permission, Role
 from services.accounts.http.access import Routing
@@ -267,7 +267,7 @@ async def test_logins_at_the_provider_that_begin_and_do_not_end_are_limited_by_a
 ) -> None:
     async def begin(address: str) -> bool:
         # Two, and no more however long the test takes.
-        allowed = [replace(one, failures_max=2, seconds=1e9) for one in begun_elsewhere(address)]
+        allowed = [replace(one, failures_max=2, seconds=1e9) for one in logins_at_provider(address)]
         credential, begun = accounts.new(Kind.EXTERNAL), external.Begun("n", "v", "/")
         return await accounts.postgres.ask(partial(external.begin, credential=credential, begun=begun, allowed=allowed))
 

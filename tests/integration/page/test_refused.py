@@ -22,7 +22,7 @@ REVERSED: Final = "customer=acme&from=2026-03-02T00:00&to=2026-03-01T00:00"
         (f"explore?{REVERSED}&metrics=rebuffer_fraction", "The range ends before it begins.", "Show the last 24 hours"),
         (f"titles?{REVERSED}", "The range ends before it begins.", "Show the last 24 hours"),
         ("views?customer=acme&score_below=abc&open=1", "“Score below” is no number.", "Search without it"),
-        ("explore?customer=acme&tz=%2B05:30", "The time zone is none that can be used.", "Show times of UTC"),
+        ("explore?customer=acme&tz=%2B05:30", "The time zone cannot be used.", "Show times of UTC"),
         ("explore?customer=acme&metrics=nonsense", "No metric is named nonsense.", "Show another metric"),
     ],
 )

@@ -105,7 +105,7 @@ class DeletionOperations:
         ]
 
     async def listed(self, call: Call) -> ListedDeletions:
-        """Those of the customers that the asker may see, whoever asked for them."""
+        """Those of the customers that the asker may see, no matter who asked for them."""
         asked = call.page
         scope, before = call.principal.scope, _NEWEST if asked.number is None else asked.number
         own = None if scope.is_whole else sorted(scope.own)

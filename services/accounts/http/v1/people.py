@@ -201,7 +201,7 @@ class PeopleOperations:
 
 
 def check_invites(principal: Principal) -> None:
-    """Raises `Refused` for a token with an end: whoever follows an invitation has none."""
+    """Raises `Refused` for a token with an end: who follows an invitation has none."""
     if principal.ends_at is not None:
         raise forbidden("a token that ends invites nobody: a login would outlast it")
 

@@ -146,7 +146,7 @@ async def one(connection: psycopg.AsyncConnection, deletion_id: str) -> tuple[De
 TURN: Final = "row_number() OVER (PARTITION BY organisation_id ORDER BY problem <> '', number)"
 _IS_TURN: Final = f"""
     SELECT d.id::text, d.customer_id
-    FROM (SELECT *, {TURN} AS turn FROM accounts.deletions WHERE state IN ('pending', 'running')) AS d
+    FROM (SELECT *, {TURN} AS turn FROM accounts.deletions WHERE {DELETION_UNDER_WAY}) AS d
     JOIN accounts.deletion_steps AS s ON s.deletion_id = d.id
     WHERE s.step = %(step)s AND s.state <> 'done' AND NOT EXISTS (
         SELECT FROM accounts.deletion_steps AS o WHERE o.deletion_id = d.id AND o.position < s.position AND o.state <> 'done'

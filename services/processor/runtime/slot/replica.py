@@ -18,7 +18,7 @@ from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.standby.heartbeats import UNHEARD_SECONDS_MAX, Heartbeats
 from services.processor.runtime.standby.roles import (
-    HomeComing,
+    HomeReadiness,
     RoleTimeouts,
     last_at_work,
     may_go_active,
@@ -152,7 +152,7 @@ class Replica:
     def _stand_by(self, stop: threading.Event, heartbeats: Heartbeats) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when stopped before."""
         standby = self._standby = Standby(self._plan, self._stores)
-        home_coming = HomeComing(self._plan.settings.replica, self._timeouts)
+        home_readiness = HomeReadiness(self._plan.settings.replica, self._timeouts)
         warm: dict[int, RocksStore] | None = None
         try:
             while not stop.is_set():
@@ -166,7 +166,7 @@ class Replica:
                 self._stores.tables.turn()
                 standby.questions.answer()
                 self._show_copies(standby.lags())
-                self._standing_by = home_coming.check(others, self._lags, time.monotonic())
+                self._standing_by = home_readiness.check(others, self._lags, time.monotonic())
                 heartbeats.announce("standby", standby.partitions, lags=self._lags)
                 now, since = time.monotonic(), heartbeats.listening_since
                 if may_go_active(

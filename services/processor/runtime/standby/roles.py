@@ -72,7 +72,7 @@ def successor(
     return None
 
 
-class HomeComing:
+class HomeReadiness:
     """Whether a replica that stands by is ready. The home replica is not, while another works its slot.
 
     Who restarts or drains slots one after the other goes on when one is ready. The next one takes the standby along that works this

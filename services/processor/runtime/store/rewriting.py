@@ -11,25 +11,25 @@ class Rewriting:
 
     def __init__(self, store: RocksStore) -> None:
         self.store = store
-        self._timers = store.drop_timers()
-        self._has_timers = True
+        self._parts = store.rewriting()
         self._compacted: Future[None] | None = None
 
     def turn(self) -> bool:
         """Does a little; true once all is done. Raises what the store raises."""
-        if self._has_timers:
-            self._has_timers = next(self._timers, self) is None
-        elif self._compacted is None:
-            self._compacted = Future()
-            threading.Thread(target=self._compact, args=(self._compacted,), name="rewriting", daemon=True).start()
-        elif self._compacted.done():
-            self._compacted.result()
-            return True
-        return False
+        if self._compacted is None:
+            if next(self._parts):
+                self._compacted = Future()
+                threading.Thread(target=self._compact, args=(self._compacted,), name="rewriting", daemon=True).start()
+            return False
+        if not self._compacted.done():
+            return False
+        self._compacted.result()
+        next(self._parts, None)
+        return True
 
     def give_up(self) -> None:
-        """Leaves the rest to whoever has the store next. A compaction that runs goes on."""
-        self._timers.close()
+        """Leaves the rest to who has the store next. A compaction that runs goes on."""
+        self._parts.close()
 
     def _compact(self, compacted: Future[None]) -> None:
         try:

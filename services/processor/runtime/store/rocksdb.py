@@ -172,21 +172,26 @@ class RocksStore:
         return self._has_deleted and time.time() - self._rewritten_at >= self._rewrite_seconds
 
     def rewrite(self) -> None:
-        for _ in self.drop_timers():
-            pass
-        self.compact()
+        for may_compact in self.rewriting():
+            if may_compact:
+                self.compact()
 
-    def drop_timers(self) -> Generator[None]:
-        """Drops timers whose rows are gone, some at a time: rows may be written between two. What is not ended is due again."""
+    def rewriting(self) -> Generator[bool]:
+        """The parts of `rewrite`: drops timers whose rows are gone, some at a time, and then yields true: `compact` is to come.
+
+        Rows may be written between two parts. What is closed before its end is due again.
+        """
         self._has_deleted = False
+        is_over = False
         after: TimerEntry | None = (0, b"")
         try:
             while after is not None:
                 with failures(self._path):
                     after = self._drop_some_timers(after)
-                yield
+                yield after is None
+            is_over = True
         finally:
-            self._has_deleted |= after is not None
+            self._has_deleted |= not is_over
 
     def compact(self) -> None:
         """Compacts its files: until then a deleted row stays in one. Any thread may do it, beside those that read and write."""

@@ -2,7 +2,7 @@
 
 from services.processor.runtime.standby.roles import (
     Heard,
-    HomeComing,
+    HomeReadiness,
     RoleTimeouts,
     last_at_work,
     may_go_active,
@@ -92,24 +92,24 @@ def test_the_successor_is_the_first_standby_that_lives_with_a_fresh_copy_of_ever
     assert chosen(heard(1, "active", 9.9)) is None
 
 
-def ready(home: HomeComing, others: dict[int, Heard], lags: dict[int, int], now: float) -> bool:
+def ready(home: HomeReadiness, others: dict[int, Heard], lags: dict[int, int], now: float) -> bool:
     return home.check(others, lags, now).ok
 
 
 def test_home_is_not_ready_while_another_replica_works_its_slot_however_close_its_copies_are() -> None:
-    home = HomeComing(0, PATIENCE)
+    home = HomeReadiness(0, PATIENCE)
     assert not ready(home, {}, {}, now=0)
     for lags in ({}, {1: 0}, {1: 101, 2: 0}, {1: 100, 2: 0}):
         assert not ready(home, heard(1, "active", 100.0), lags, now=100)
 
 
 def test_copies_that_are_not_warm_keep_home_from_being_ready_for_as_long_as_it_takes() -> None:
-    home = HomeComing(0, PATIENCE)
+    home = HomeReadiness(0, PATIENCE)
     assert not any(ready(home, heard(1, "active", now), {1: 101, 2: 0}, now=now) for now in (1.0, 1e3, 1e6))
 
 
 def test_home_is_ready_without_its_slot_when_it_is_not_handed_back_for_long_though_its_copies_are_warm() -> None:
-    home, warm = HomeComing(0, PATIENCE), {1: 0, 2: 0}
+    home, warm = HomeReadiness(0, PATIENCE), {1: 0, 2: 0}
     assert not ready(home, heard(1, "active", 100.0), warm, now=100)
     assert not ready(home, heard(1, "active", 169.0), warm, now=169)
     assert ready(home, heard(1, "active", 170.0), warm, now=170)
@@ -119,7 +119,7 @@ def test_home_is_ready_without_its_slot_when_it_is_not_handed_back_for_long_thou
 
 
 def test_a_standby_on_another_host_is_ready_beside_whoever_works_the_slot() -> None:
-    assert ready(HomeComing(1, PATIENCE), heard(0, "active", 100.0), {}, now=100)
+    assert ready(HomeReadiness(1, PATIENCE), heard(0, "active", 100.0), {}, now=100)
 
 
 def test_the_slot_has_the_partitions_that_who_worked_it_last_says() -> None:

@@ -41,10 +41,13 @@ def test_a_row_that_comes_back_between_two_turns_keeps_its_timer(store: RocksSto
     store.close()
 
 
-def test_one_that_is_given_up_is_due_again(store: RocksStore) -> None:
+@pytest.mark.parametrize("turns", [0, 1, 3, 4])
+def test_one_that_is_given_up_is_due_again(store: RocksStore, turns: int) -> None:
+    """Before it begins, among its timers, and when all of these are done."""
     rewriting = Rewriting(store)
-    assert not rewriting.turn()
-    assert not store.is_rewrite_due
+    for _ in range(turns):
+        assert not rewriting.turn()
+        assert not store.is_rewrite_due
     rewriting.give_up()
     assert store.is_rewrite_due
     store.close()
