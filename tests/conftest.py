@@ -70,6 +70,11 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """What was kept out of collections goes, too: else DuckDB's binding reports all its types as leaked when the process ends."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
     """Groups of tests in place of files, where files are what was asked for."""
