@@ -60,6 +60,8 @@ class Ends:
         self._failed_asks: Counter[int | None] = Counter()
         self._watched: tuple[tuple[str, int], ...] = ()
         self._ends: dict[tuple[str, int], End] = {}
+        #: How many answers have been taken in: who remembers it sees whether there is news.
+        self.answers = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ends", daemon=True)
 
@@ -118,6 +120,7 @@ class Ends:
             # The former leader may answer after the present one.
             if known is None or known.asked_at < end.asked_at:
                 self._ends[at.topic, at.partition] = end
+        self.answers += 1
         self._failed_asks[node] = self._failed_asks[node] + 1 if failed else 0
         if self._failed_asks[node] >= FAILED_ASKS_MAX:
             # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without another

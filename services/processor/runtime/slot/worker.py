@@ -26,6 +26,8 @@ from services.processor.runtime.telemetry.status import Usage
 from services.rim.admin.admin import Check
 
 POLL_SECONDS: Final = 0.02
+#: A partition at rest has its next turn with the next answer of its input's leaders, and after so long without one.
+REST_SECONDS: Final = 0.5
 GAUGE_SECONDS: Final = 1.0
 
 
@@ -76,6 +78,8 @@ class Worker:
         self._scheduler = FoldScheduler()
         self._looped_at = time.monotonic()
         self._gauged_at = 0.0
+        #: When all partitions had a turn at the latest, and after how many answers of the leaders.
+        self._all_turned = (0.0, 0)
 
     # Health.
 
@@ -120,21 +124,35 @@ class Worker:
             self._unowned.is_ours.clear()
             self.membership.rejoin()
         self.membership.turn()
-        for number, until in self._scheduler.shares(self._partitions.numbers):
+        due = self._due()
+        for number, until in self._scheduler.shares(due):
             ends = self._ends.of(self._topics, number)
             self._partitions[number].turn(ends, self._group_metadata, until)
         try:
             self._positions.carry_out_rewinds()
         except SeekFailed as error:
             raise WorkerFailed(str(error)) from error
-        for number, working in self._partitions.working().items():
-            self._positions.hold_back(number, working.is_overfull)
+        for number in due:
+            working = self._partitions.working_one(number)
+            if working is not None:
+                self._positions.hold_back(number, working.is_overfull)
         self.queries.turn()
         if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
             self._gauged_at = self._looped_at
             self._usage.measure()
             gauges.show(self.queries.status())
         self._partitions.sweep_stores()
+
+    def _due(self) -> list[int]:
+        """The partitions that have a turn now: those at rest only when there is news of their ends, or after a while.
+
+        A turn of each fifty times a second would be most of what a slot without beacons costs.
+        """
+        turned_at, answers = self._all_turned
+        if self._ends.answers == answers and self._looped_at - turned_at < REST_SECONDS:
+            return [one.partition for one in self._partitions if not one.is_at_rest]
+        self._all_turned = (self._looped_at, self._ends.answers)
+        return self._partitions.numbers
 
     def _read(self, seconds: float) -> None:
         """Gives each partition its records."""

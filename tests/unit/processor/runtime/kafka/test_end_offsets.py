@@ -43,5 +43,7 @@ def test_what_a_client_was_asked_before_it_was_replaced_is_asked_again(monkeypat
         ends._ask()
         assert ends.of(["beacons"], 0) == ends.of(["beacons"], 1) == {}
     assert Broker.made == 2
+    before = ends.answers
     ends._ask()
+    assert ends.answers == before + 2, "who waits for news sees it"
     assert [ends.of(["beacons"], number)["beacons"].offset for number in (0, 1)] == [7, 7]
