@@ -15,11 +15,6 @@ from tests.integration.parts.brokers import OF_VIEWS, with_topics, without_topic
 from tests.integration.parts.feed import FINISH, PARTITIONS, Feed, Rows, committed, expect
 from tests.integration.parts.slots import PROCESSOR, Slot, wait_until
 
-#: Everybody may do what no rule forbids.
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
 #: Group members that die are noticed soon, and views finish soon; the store is written often.
 QUICK = FINISH | {
     "VIDEO_VIEWS_FINISH_CLEAN_MS": "800",
