@@ -78,10 +78,13 @@ def partition_producer(
     )
 
 
-def changelog_consumer(settings: Settings, application: Application, partition: int, isolation: str) -> Consumer:
-    """A reader of one changelog partition, outside the group: a restore must not meddle with the slot's membership."""
+def changelog_consumer(settings: Settings, application: Application, name: int | str, isolation: str) -> Consumer:
+    """A reader of the changelog, outside the group: a restore must not meddle with the slot's membership.
+
+    `name` is what its client id says: the partition that it reads, or what it is for.
+    """
     config: dict[str, Any] = {
-        **client_config(settings, f"{application.id}.{partition}.restore"),
+        **client_config(settings, f"{application.id}.{name}.restore"),
         "error_cb": log_client_error("restore"),
         # Required by the client; nothing is ever committed under it.
         "group.id": f"{application.id}.restore",
