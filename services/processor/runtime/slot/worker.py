@@ -80,6 +80,8 @@ class Worker:
         self._gauged_at = 0.0
         #: When all partitions had a turn at the latest, and after how many answers of the leaders.
         self._all_turned = (0.0, 0)
+        #: Partitions that rest since their last turn.
+        self._resting: set[int] = set()
 
     # Health.
 
@@ -118,7 +120,10 @@ class Worker:
         self._topic_checks.turn()
         self._tables.turn()
         # What waits in memory does not wait for what may come.
-        has_more = any(working.has_more for working in self._partitions.working().values())
+        busy = [
+            self._partitions.working_one(number) for number in self._partitions.numbers if number not in self._resting
+        ]
+        has_more = any(working is not None and working.has_more for working in busy)
         self._read(0.0 if has_more else POLL_SECONDS)
         if self._unowned.is_ours.is_set():
             self._unowned.is_ours.clear()
@@ -133,10 +138,13 @@ class Worker:
         except SeekFailed as error:
             raise WorkerFailed(str(error)) from error
         for number in due:
-            working = self._partitions.working_one(number)
-            if working is not None:
-                self._positions.hold_back(number, working.is_overfull)
-        self.queries.turn()
+            partition = self._partitions[number]
+            if partition.working is not None:
+                self._positions.hold_back(number, partition.working.is_overfull)
+            if partition.is_at_rest:
+                self._resting.add(number)
+        if self.queries.turn():
+            self._resting.clear()
         if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
             self._gauged_at = self._looped_at
             self._usage.measure()
@@ -149,10 +157,10 @@ class Worker:
         A turn of each fifty times a second would be most of what a slot without beacons costs.
         """
         turned_at, answers = self._all_turned
-        if self._ends.answers == answers and self._looped_at - turned_at < REST_SECONDS:
-            return [one.partition for one in self._partitions if not one.is_at_rest]
-        self._all_turned = (self._looped_at, self._ends.answers)
-        return self._partitions.numbers
+        if self._ends.answers != answers or self._looped_at - turned_at >= REST_SECONDS:
+            self._all_turned = (self._looped_at, self._ends.answers)
+            self._resting.clear()
+        return [number for number in self._partitions.numbers if number not in self._resting]
 
     def _read(self, seconds: float) -> None:
         """Gives each partition its records."""
@@ -168,10 +176,12 @@ class Worker:
             # A partition with a rewind to come gets these records again.
             if working is not None and not self._positions.is_rewinding(at):
                 working.accept(topic, batch.records, batch.position, batch.leader_epoch)
+                self._resting.discard(number)
 
     def _on_change(self) -> None:
         """The slot's partitions have changed: their ends are asked for."""
         self._reader.restart()
+        self._resting.clear()
         self._ends.watch([(topic, number) for topic in self._topics for number in self._partitions.numbers])
 
     def close(self) -> None:

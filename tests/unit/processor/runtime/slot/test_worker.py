@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from services.processor.runtime.kafka.reader import Batch, Dealt
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot import worker as worker_module
 from services.processor.runtime.slot.worker import REST_SECONDS, Worker
 from services.processor.runtime.store.stores import Stores
 from services.processor.settings import ProcessorSettings
 from shared.schemas.slots import PartitionStatus
+from shared.topics import BEACONS
 from tests.unit.processor.engine.counting import APPLICATION
 
 
@@ -38,7 +40,9 @@ class Turned:
         self.partition = number
         self.is_at_rest = True
         self.turns = 0
-        self.working: Any = SimpleNamespace(has_more=False, is_overfull=lambda _: False, commit_number=0)
+        self.working: Any = SimpleNamespace(
+            has_more=False, is_overfull=lambda _: False, commit_number=0, accept=lambda *_: None
+        )
 
     def turn(self, *_: object) -> None:
         self.turns += 1
@@ -54,7 +58,8 @@ def test_a_partition_at_rest_has_a_turn_with_each_answer_of_the_leaders_and_afte
     monkeypatch.setattr(worker_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     plan = Plan(ProcessorSettings(kafka_bootstrap="127.0.0.1:1", state_dir=tmp_path, slot="test/0"), APPLICATION)
     worker = Worker(plan, Stores(plan))
-    monkeypatch.setattr(worker._reader, "read", lambda _: ({}, 0))
+    read: list[Dealt] = []
+    monkeypatch.setattr(worker._reader, "read", lambda _: (read.pop() if read else {}, 0))
     resting, busy = Turned(0), Turned(1)
     busy.is_at_rest = False
     worker._partitions._by_number = {0: resting, 1: busy}  # type: ignore[dict-item]
@@ -73,5 +78,12 @@ def test_a_partition_at_rest_has_a_turn_with_each_answer_of_the_leaders_and_afte
     assert turns(5) == (0, 5)
     clock.now += 0.2
     assert turns(5) == (1, 5)
+    read.append({(BEACONS.name, 0): Batch()})
+    assert turns(5) == (1, 5), "it was given records"
+    worker.queries.questions.ask(lambda: None)
+    assert turns(5) == (1, 5), "a question may leave it something to do"
+    worker._on_change()
+    assert turns(5) == (1, 5), "the slot's partitions have changed"
     resting.is_at_rest = False
-    assert turns(5) == (5, 5)
+    read.append({(BEACONS.name, 0): Batch()})
+    assert turns(5) == (5, 5), "it has something to do"
