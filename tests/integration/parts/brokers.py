@@ -41,6 +41,11 @@ def topics_of(application: str) -> tuple[Topic, ...]:
 
 
 OF_VIEWS: Final = topics_of("video_views")
+#: Everybody may do what no rule forbids: a test may forbid something for a while.
+_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 #: The settings of a broker that differ from others'.
 Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
@@ -56,7 +61,7 @@ _resting: dict[Kind, list[Broker]] = {}
 def broker_with_topics(
     folder: Path, wanted: Iterable[Topic] = topics.ALL, *, properties: Mapping[str, str] | None = None
 ) -> Iterator[Broker]:
-    """A running broker with these topics and no others, without groups; at the end it rests.
+    """A running broker with these topics and no others, without groups; at the end it rests. `properties` are further settings.
 
     A new one lies in `folder`, and its data are a copy of data that were formatted once in a run. All such brokers are one cluster
     to their clients, so a test of two clusters makes its second by itself.
@@ -109,7 +114,7 @@ def at_work(broker: Broker) -> Broker:
 
 def _started(folder: Path, properties: Mapping[str, str] | None) -> Broker:
     shutil.copytree(_formatted(), folder / "data")
-    broker = Broker(folder, properties=properties)
+    broker = Broker(folder, properties={**_AUTHORIZER, **(properties or {})})
     broker.start()
     return broker
 

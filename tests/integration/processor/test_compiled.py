@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from deploy.compiled import build
-from deploy.local.paths import ROOT
+from deploy.local.paths import LOCAL, ROOT
 from services.rim.process.compiled import MANIFEST, SUFFIX
 from tests.compiled.written import VARIABLE
 
@@ -40,16 +40,19 @@ TESTS: Final = (
     f"{_APPLICATIONS}/video_views/row",
 )
 _RUN_SECONDS_MAX: Final = 600
+_KEPT: Final = LOCAL / "compiled-by-tests"
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build of this code: that of `make compile`, or one of our own, which the C compiler need not make fast."""
-    if build.is_current(build.FOLDER):
-        return build.FOLDER
-    folder = tmp_path_factory.mktemp("compiled") / "build"
-    build.build(folder, level="0")
-    return folder
+def compiled() -> Path:
+    """A build of this code: that of `make compile`, or one of our own, which the C compiler need not make fast.
+
+    Ours is kept: the next run makes another only if the code, the recipe or the compiler is another.
+    """
+    found = next((folder for folder in (build.FOLDER, _KEPT) if build.is_current(folder)), None)
+    if found is None:
+        build.build(_KEPT, level="0")
+    return found or _KEPT
 
 
 def run(*arguments: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:

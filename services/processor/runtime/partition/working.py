@@ -117,6 +117,14 @@ class Working:
         return self._answers
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether a turn would do nothing before something comes: records, confirmed ends, or the next flush."""
+        core = self._core
+        is_settled = not self._commits.is_in_flight and not self._flushes.is_running and self._failed is None
+        has_nothing = self._inputs.is_empty and not core.is_dirty and not core.is_full and self._media.is_idle(core)
+        return is_settled and has_nothing and not self.has_more
+
+    @property
     def clock_ms(self) -> int:
         """The partition's clock, ms since 1970."""
         return self._core.clock_ms
