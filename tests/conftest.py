@@ -7,6 +7,7 @@
 
 import gc
 import os
+import sys
 from typing import Any, Final
 
 import pytest
@@ -19,6 +20,9 @@ from services.rim.process import compiled
 from tests import deferred, prefork, quick, scheduling
 
 deferred.defer()
+# Processes by the hundred import the same modules: what Python compiled is kept, here and in all that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 #: What is imported and collected is never garbage: neither while it is made nor when later garbage is collected.
 gc.disable()
 #: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
