@@ -55,12 +55,12 @@ class _Columns:
 
 
 #: Those of the views that were asked about last.
-_last: list[_Columns] = [_Columns([])]
+_last: list[_Columns] = []
 
 
 def _columns(views: list[View]) -> _Columns:
-    if _last[0].of != views:
-        _last[0] = _Columns(views)
+    if not _last or _last[0].of != views:
+        _last[:] = [_Columns(views)]
     return _last[0]
 
 
