@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from services.processor.applications.video_views.app import application
-from services.processor.engine.application.application import Context
+from services.processor.engine.application.application import Processor
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
 from shared.schemas.live import BUCKET_MS
@@ -53,22 +53,24 @@ def test_a_bucket_in_which_nothing_was_counted_does_not_depend_on_those_before()
     assert (at_once.rows["live"], at_once.rows["cohorts"]) == (1, 0)
 
 
+class Failing:
+    """The application's fold, which raises after each record of another customer."""
+
+    def __init__(self, folding: Processor) -> None:
+        self._folding = folding
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._folding, name)
+
+    def fold(self, record: Record) -> None:
+        self._folding.fold(record)
+        if record.key == b"other:bad":
+            raise RuntimeError("a fault of the fold")
+
+
 def test_a_bucket_that_was_emitted_and_undone_is_emitted_with_what_was_counted_in_it() -> None:
     views = application(RULES)
-
-    def failing(context: Context) -> Any:
-        folding: Any = views.start(context)
-        fold = folding.fold
-
-        def folded(record: Record) -> None:
-            fold(record)
-            if record.key == b"other:bad":
-                raise RuntimeError("a fault of the fold")
-
-        folding.fold = folded
-        return folding
-
-    driver = Driver(dataclasses.replace(views, start=failing))
+    driver = Driver(dataclasses.replace(views, start=lambda context: Failing(views.start(context))))
     pipe(driver, mux(1, "viewstart", 1_000))
     # When it comes, the bucket before it is emitted.
     pipe(driver, msgspec.structs.replace(mux(1, "viewstart", 8_000, view_id="bad"), customer_id="other"))
