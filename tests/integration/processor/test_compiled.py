@@ -40,19 +40,20 @@ TESTS: Final = (
     f"{_APPLICATIONS}/video_views/row",
 )
 _RUN_SECONDS_MAX: Final = 600
-_KEPT: Final = LOCAL / "compiled-by-tests"
+
+
+#: A build that the C compiler need not make fast, for this run and for all until the code changes.
+_FOLDER: Final = LOCAL / "compiled-for-tests"
 
 
 @pytest.fixture(scope="module")
 def compiled() -> Path:
-    """A build of this code: that of `make compile`, or one of our own, which the C compiler need not make fast.
-
-    Ours is kept: the next run makes another only if the code, the recipe or the compiler is another.
-    """
-    found = next((folder for folder in (build.FOLDER, _KEPT) if build.is_current(folder)), None)
-    if found is None:
-        build.build(_KEPT, level="0")
-    return found or _KEPT
+    """A build of this code: that of `make compile`, or one of our own."""
+    for folder in (build.FOLDER, _FOLDER):
+        if build.is_current(folder):
+            return folder
+    build.build(_FOLDER, level="0")
+    return _FOLDER
 
 
 def run(*arguments: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -1,11 +1,8 @@
 """What it takes to arrange a session's plays: little for each beacon, whatever its delay and that of those before it."""
 
 import random
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from types import FrameType
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +16,7 @@ from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
+from tests.calls import calls_of
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     MINUTE_MS,
@@ -31,26 +29,6 @@ from tests.unit.processor.applications.video_views.beacons import (
 )
 from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.plays.test_plays_generated import delayed, play
-
-
-def calls_of(function: Callable[..., Any] | None, work: Callable[[], object]) -> int:
-    """How often the work calls this function; None: any."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        if function is None:
-            calls += event in {"call", "c_call"}
-        else:
-            calls += event == "call" and frame.f_code is function.__code__
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def any_steps(numbers: Iterable[int], seed: int, *, over_ms: int) -> list[Step]:
@@ -91,7 +69,7 @@ def test_twice_as_many_steps_take_little_more_than_twice_the_effort(over_ms: int
     """Also where their numbers fall with the time, so that each is compared with those before it, and none is of another run."""
     numbers = random.Random(7).sample(range(1, 10_000), ARRANGED_STEPS_MAX)
     steps = any_steps(numbers, 7, over_ms=over_ms)
-    few, many = (calls_of(None, partial(arranged, part, [])) for part in (steps[: len(steps) // 2], steps))
+    few, many = (calls_of(partial(arranged, part, [])) for part in (steps[: len(steps) // 2], steps))
     assert many < 2.5 * few
 
 
@@ -100,7 +78,7 @@ def test_beacons_after_a_slow_one_arrange_nothing_again() -> None:
     beacons[70] = delayed(beacons[70], 45_000)
     beacons.sort(key=lambda one: one.recv_time_ms)
     found: list[Driver] = []
-    assert calls_of(arranged, lambda: found.append(folded_fast(beacons, ()))) <= 2
+    assert calls_of(lambda: found.append(folded_fast(beacons, ())), arranged) <= 2
     [row] = newest(found[0]).values()
     assert (row.beacon_count, row.watch_ms, row.late_count) == (200, 1_990_000, 0)
 
@@ -115,7 +93,7 @@ def test_a_session_of_many_plays_is_not_searched_for_clocks_with_each_beacon() -
     ]
     driver = Driver(application(RULES))
     driver.pipe_all(records[:400], commit_every=50)
-    assert calls_of(found_in, lambda: driver.pipe_all(records[400:], commit_every=50)) == 0
+    assert calls_of(lambda: driver.pipe_all(records[400:], commit_every=50), found_in) == 0
 
 
 def any_delay(number: int, delay_ms: int, *, content: str) -> Beacon:
