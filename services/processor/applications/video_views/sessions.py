@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES
+from services.processor.applications.video_views.keys import play_key, session_key
 from services.processor.applications.video_views.live.rows import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
 from services.processor.applications.video_views.plays.place import close, follow, has_come, place
 from services.processor.applications.video_views.plays.session import Placed, Play, Session
-from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
+from services.processor.applications.video_views.shelf import StoredShelf
 from services.processor.applications.video_views.stores import Stores, reopen
 from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.seen import add_key, numbered_key_of
