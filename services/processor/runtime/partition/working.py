@@ -255,9 +255,12 @@ class Working:
             except Aborted as error:
                 log.warning("commit_aborted", partition=self._partition, error=str(error))
                 self._counts.failed("aborted", error.code)
-                self._core.abort()
-                # What failed since is met again.
-                self._failed = None
+                # What failed since is met again, and folded alone then.
+                failure, self._failed = self._failed, None
+                if failure is None:
+                    self._core.abort()
+                else:
+                    self._core.retry(failure)
                 self._resume()
             except Unclear as error:
                 raise self._unclear(
