@@ -91,7 +91,9 @@ class Working:
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
         self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
         self._inputs = Inputs(application)
-        self._append_times = AppendTimes(application.name, partition, plan.settings.append_lead_ms_max)
+        self._append_times = AppendTimes(
+            application.name, partition, plan.settings.append_lead_ms_max, clock_ms=self._core.clock_ms
+        )
         self._flushes = Flushes(partition, pool, plan.settings.flush_interval_ms / 1000)
         self._media = Media(application.name, partition, media)
         stored = taken.store.position()
