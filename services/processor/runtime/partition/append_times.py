@@ -2,9 +2,9 @@
 
 The clock of a partition follows the append times of its records, and these are a broker's wall clock. A record may be stamped
 ahead of the present by what brokers' clocks differ, and by no more. The present is the later one of two times. One is this
-machine's wall clock. The other began with the partition's clock at its takeover and runs on with the monotonic clock; it follows the
-brokers' times of the partition's commits, unless these leap too: one broker may lead both the input and the changelog. So a slow
-clock of this machine holds up nothing, where the partition was at work shortly before.
+machine's wall clock. The other began with the partition's clock at its takeover and runs on with the monotonic clock. It follows
+the brokers' times of the partition's commits, unless these leap too: one broker may lead both the input and the changelog. So a
+slow clock of this machine holds up nothing, where the partition was at work shortly before.
 """
 
 import time
