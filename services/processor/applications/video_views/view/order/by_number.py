@@ -158,6 +158,13 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
         """Settles recent steps beyond their bytes."""
         self._settle(folded, newest_within(folded.recent))
 
+    def settle_all(self, folded: Folded, dimensions: dict[str, Any]) -> None:
+        """Gives up all gaps, and settles all steps."""
+        while self.held:
+            self._give_up([self.next_seq, self.held[0].seq - 1])
+            self._release(folded, dimensions)
+        self._settle(folded, 0)
+
     def missing(self, until_seq: int) -> int:
         """Numbers that never came below the largest one, or below `until_seq`, which the next play of the session begins with."""
         end = max(self.last_seq + 1, until_seq)

@@ -8,14 +8,21 @@ import msgspec
 import pytest
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
+from services.processor.applications.video_views.bounds import (
+    ARRANGED_STEPS_MAX,
+    HELD_STEPS_MAX,
+    RECENT_STEPS_MAX,
+    SESSION_STEPS_MAX,
+)
 from services.processor.applications.video_views.plays.arrangement import arranged
 from services.processor.applications.video_views.plays.runs import Falls, are_of_two_runs
 from services.processor.applications.video_views.view.order.set_back import found_in
+from services.processor.applications.video_views.view.progress.fold_step import fold
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
+from shared.topics import Topic
 from tests.calls import calls_of
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
@@ -27,7 +34,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     cmcd,
     folded_fast,
 )
-from tests.unit.processor.applications.video_views.counted import newest
+from tests.unit.processor.applications.video_views.counted import assert_each_is_counted_once, newest
 from tests.unit.processor.applications.video_views.plays.test_plays_generated import delayed, play
 
 
@@ -94,6 +101,58 @@ def test_a_session_of_many_plays_is_not_searched_for_clocks_with_each_beacon() -
     driver = Driver(application(RULES))
     driver.pipe_all(records[:400], commit_every=50)
     assert calls_of(lambda: driver.pipe_all(records[400:], commit_every=50), found_in) == 0
+
+
+def lossy_plays(plays: int, records: int) -> list[Beacon]:
+    """Plays of one run of numbers, each without its second record: all that follow wait for it."""
+    numbers = (n for n in range(plays * records) if n % records != 1)
+    return [cmcd(n, "heartbeat" if n else "viewstart", 100 * n, sta="p", cid=str(n // records)) for n in numbers]
+
+
+def piped(beacons: Iterable[Beacon]) -> Driver:
+    driver = Driver(application(RULES))
+    driver.pipe_all(records_of(beacons, T0), commit_every=50)
+    return driver
+
+
+def records_of(beacons: Iterable[Beacon], from_ms: int) -> list[tuple[Topic, bytes, bytes, int]]:
+    return [
+        (topics.BEACONS, view_key(one.customer_id, one.view_id), codec.BEACON.encode(one), from_ms + n)
+        for n, one in enumerate(beacons)
+    ]
+
+
+def test_a_beacon_of_a_session_of_many_lossy_plays_does_not_fold_all_of_them_again() -> None:
+    """Each play may have hundreds of steps that wait, and there may be a hundred plays: a beacon took 100 ms."""
+    plays, records, more = 40, 60, 5
+    driver = piped(lossy_plays(plays, records))
+    # Of the play before the last one: what the last play needs to know of those before it may change.
+    late = [cmcd(38 * records + 1, "heartbeat", -1_000 - n, sta="p") for n in range(more)]
+    folds = calls_of(lambda: driver.pipe_all(records_of(late, T0 + MINUTE_MS), commit_every=1), fold)
+    assert 0 < folds <= more * (SESSION_STEPS_MAX + HELD_STEPS_MAX + RECENT_STEPS_MAX)
+    assert folds < more * plays * (records - 2)
+
+
+def test_rows_of_a_session_of_many_lossy_plays_are_those_of_short_sessions() -> None:
+    plays, records = 30, 60
+    driver = piped(lossy_plays(plays, records))
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    assert_each_is_counted_once(driver, plays * (records - 1), plays * (records - 1))
+    found = newest(driver)
+    assert len(found) == plays
+    assert {(one.beacon_count, one.late_count, one.seq_gaps, one.watch_ms) for one in found.values()} == {
+        (records - 1, 0, 1, (records - 1) * 100)
+    }
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(3))
+def test_every_beacon_of_a_session_of_many_lossy_plays_is_counted_once_in_any_order(seed: int) -> None:
+    beacons = lossy_plays(30, 60)
+    random.Random(seed).shuffle(beacons)
+    driver = piped(beacons)
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    assert_each_is_counted_once(driver, len(beacons), len(beacons))
 
 
 def any_delay(number: int, delay_ms: int, *, content: str) -> Beacon:
