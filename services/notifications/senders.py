@@ -29,8 +29,8 @@ log = structlog.get_logger(__name__)
 _MAY_PASS: Final = frozenset({408, 425, 429})
 #: Translated to IPv4: the prefix of RFC 6052.
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
-#: Unicast addresses of the internet (RFC 4291, 2.4). Others are of no receiver elsewhere: of a site (RFC 3879), of a translation that
-#: a network has for itself (RFC 8215), or of IPv4 in a form that nobody uses.
+#: Unicast addresses of the internet (RFC 4291, 2.4). Others are of no receiver elsewhere: of a site (RFC 3879), of a network's own
+#: translation to IPv4 (RFC 8215), or of IPv4 in a form that nobody uses.
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
 _JSON: Final = {"Content-Type": "application/json"}
 

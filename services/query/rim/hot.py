@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 from services.query.core import fields
 from services.query.core.question import Question
 from services.query.core.sql import statements, sums
-from services.rim.database.pool import Postgres
+from services.rim.database.pool import Asks
 from services.rim.database.view_rows import COLUMNS
 from shared.schemas.view import View
 
@@ -87,7 +87,7 @@ class HotRows:
 class HotDatabase:
     """Questions to Postgres, each in one snapshot."""
 
-    def __init__(self, postgres: Postgres, rows_max: int) -> None:
+    def __init__(self, postgres: Asks, rows_max: int) -> None:
         self._postgres = postgres
         self._rows_max = rows_max
 
