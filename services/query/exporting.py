@@ -50,7 +50,7 @@ class TooManyExports(RuntimeError):
 
 
 class NoRoomForExports(RuntimeError):
-    """The folder of exports is full."""
+    """The folder of exports is full, or the organisation has as many bytes in it as are free."""
 
 
 class Exporting:
@@ -111,7 +111,8 @@ class Exporting:
         own = [one for one in known if one.organisation_id == organisation_id]
         if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
             raise TooManyExports
-        if sum(one.bytes or 0 for one in known) >= self._bytes_max:
+        # However many organisations have theirs, some room is left to the next one.
+        if _bytes(own) >= self._bytes_max - _bytes(known):
             raise NoRoomForExports
         await asyncio.to_thread(self._files.write, job)
         self._has_news.set()
@@ -253,3 +254,8 @@ class Exporting:
         await asyncio.to_thread(self._files.part(job).unlink, missing_ok=True)
         if await self._changed(job, state="failed", problem=problem):
             log.warning("export_failed", export=job.id, kind=type(error).__name__)
+
+
+def _bytes(jobs: list[Job]) -> int:
+    """Of the files that are done."""
+    return sum(job.bytes or 0 for job in jobs)

@@ -147,3 +147,18 @@ async def test_an_organisation_waits_for_one_export_of_another_at_most(
         mine, others = at.views.asked[0], at.views.asked[1]
         assert mine != others
         assert at.views.asked == [mine, others, mine, mine]
+
+
+async def test_an_organisation_with_many_exports_leaves_room_to_another(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    async with desk(engine, views, tmp_path) as at:
+        first = await at.done((await begun(at))["id"])
+    async with desk(engine, views, tmp_path, bytes_max=4 * first["bytes"]) as at:
+        assert (await at.done((await begun(at))["id"]))["state"] == "done"
+        # Half of the room is its own, the other half free.
+        refused, problem = await at.ask("POST", "/v1/exports", of="views", parameters=WITHIN)
+        assert (refused, problem["type"]) == (503, "urn:playhead:problem:exports-full")
+        assert (await at.done((await begun(at, OWNER))["id"], OWNER))["state"] == "done"
+        assert (await at.ask("DELETE", f"/v1/exports/{first['id']}"))[0] == 204
+        await begun(at)
