@@ -64,7 +64,7 @@ class Answering:
         """The answer, with the range beside it that it is compared with. Raises what its sources raise."""
         found = await self._one(question, way)
         other = answers.beside(question, found)
-        return found if other is None else answers.compared(found, await self._one(other, way))
+        return found if other is None else answers.compared(other, found, await self._one(other, way))
 
     async def rows(
         self, question: Question, asked: Callable[[Question], Sequence[Statement]]

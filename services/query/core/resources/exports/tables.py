@@ -95,13 +95,11 @@ def _rows(answer: Overall | Timeseries | Breakdown) -> tuple[list[str], list[_Ro
     before = answer.compared
     if answer.groups is None:
         return ["from_ms", "to_ms"], list(_points([], answer.points, before.points if before else None))
-    earlier = {_name(group): group.points or [] for group in (before.groups or [] if before else [])}
+    earlier = {_name(group): group.points for group in (before.groups or [] if before else [])}
     points = [
         row
         for group in answer.groups
-        for row in _points(
-            [group.kind, *group.labels], group.points or [], earlier.get(_name(group), []) if before else None
-        )
+        for row in _points([group.kind, *group.labels], group.points or [], earlier.get(_name(group)))
     ]
     return ["kind", "value", "from_ms", "to_ms"], points
 
@@ -111,7 +109,7 @@ def _name(group: Group) -> tuple[str | None, ...]:
 
 
 def _points(line: list[Any], points: Sequence[Point], before: Sequence[Point] | None) -> Iterator[_Row]:
-    """The points of a line, each with the one that stands beside it. A line of `before` may be missing, and is then empty."""
+    """The points of a line, each with the one that stands beside it."""
     for number, point in enumerate(points):
-        earlier = None if before is None else before[number].metrics if before else {}
+        earlier = None if before is None else before[number].metrics
         yield _Row([*line, point.from_ms, point.to_ms, point.n], point.metrics, earlier)
