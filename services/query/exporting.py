@@ -242,8 +242,8 @@ class Exporting:
         if wanted.errors is not None:
             return export_tables.table_of_errors(await Lists(self._answering).errors(wanted.errors))
         if wanted.titles is not None:
-            return export_tables.table_of_titles(await Lists(self._answering).titles(wanted.titles))
-        return export_tables.table_of(await self._answering.answer(wanted.question))
+            return export_tables.table_of_titles(wanted.question, await Lists(self._answering).titles(wanted.titles))
+        return export_tables.table_of(wanted.question, await self._answering.answer(wanted.question))
 
     async def _done(self, job: Job, rows: int) -> None:
         size = (await asyncio.to_thread(self._files.part(job).stat)).st_size
