@@ -128,6 +128,9 @@ class Senders:
                 if answer.status // 100 == 2:
                     return SENT
                 return Outcome(f"answered {answer.status}", may_pass=answer.status >= 500 or answer.status in _MAY_PASS)
+        except aiohttp.InvalidURL:
+            # As what `URL` cannot read: it will be no better later.
+            raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error, PrivateAddress) or isinstance(getattr(error, "os_error", None), PrivateAddress):
                 return Outcome("its address is in a private network", may_pass=False)

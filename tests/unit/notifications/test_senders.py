@@ -57,6 +57,16 @@ async def test_what_will_not_do_better_is_dead_at_once(status: int) -> None:
     assert not await may_pass(status)
 
 
+@pytest.mark.parametrize("address", ["https://127.1/", "https://1/", "https://a..b/", "mailto:x", "https://a:99999/"])
+async def test_an_address_that_cannot_be_read_is_dead_at_once(address: str) -> None:
+    settings = NotificationsSettings(postgres_dsn="postgresql://x/y")
+    mails = Mails(settings)
+    async with senders.session(settings) as session:
+        outcome = await Senders(settings, session, mails).send(claimed(address))
+    mails.close()
+    assert not outcome.may_pass
+
+
 async def may_pass(status: int) -> bool:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(status=status, headers={"Location": "/elsewhere"})
