@@ -79,6 +79,7 @@ class Exporting:
         self._days_max = days_max
         self._now_ms = now_ms
         self._has_news = asyncio.Event()
+        self._adding = asyncio.Lock()
         #: By organisation that has jobs waiting, when its last turn was.
         self._turns: dict[str, int] = {}
         self._numbers = itertools.count(1)
@@ -107,14 +108,16 @@ class Exporting:
             viewers=list(asked.viewers),
             is_of_viewers=asked.is_of_viewers,
         )
-        known = await asyncio.to_thread(self._files.all)
-        own = [one for one in known if one.organisation_id == organisation_id]
-        if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
-            raise TooManyExports
-        # However many organisations have theirs, some room is left to the next one.
-        if _bytes(own) >= self._bytes_max - _bytes(known):
-            raise NoRoomForExports
-        await asyncio.to_thread(self._files.write, job)
+        # Those that come meanwhile find this one.
+        async with self._adding:
+            known = await asyncio.to_thread(self._files.all)
+            own = [one for one in known if one.organisation_id == organisation_id]
+            if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
+                raise TooManyExports
+            # However many organisations have theirs, some room is left to the next one.
+            if _bytes(own) >= self._bytes_max - _bytes(known):
+                raise NoRoomForExports
+            await asyncio.to_thread(self._files.write, job)
         self._has_news.set()
         return job
 

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,12 @@ async def test_an_organisation_with_many_exports_leaves_room_to_another(
         assert (await at.done((await begun(at, OWNER))["id"], OWNER))["state"] == "done"
         assert (await at.ask("DELETE", f"/v1/exports/{first['id']}"))[0] == 204
         await begun(at)
+
+
+async def test_requests_at_one_time_begin_no_more_exports_than_an_organisation_may_have_under_way(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    async with desk(engine, views, tmp_path, is_kept=False, under_way_max=2) as at:
+        asking = [at.ask("POST", "/v1/exports", of="views", parameters=WITHIN) for _ in range(20)]
+        answers = Counter(status for status, _ in await asyncio.gather(*asking))
+    assert answers == {202: 2, 429: 18}
