@@ -24,11 +24,14 @@ from services.query.rim.export_files import ExportFiles
 from services.query.rim.export_writing import TooManyRowsToExport, write_batches, write_rows
 from services.query.rim.warehouse import WarehouseAway
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.turns.question_limits import InTurn
 
 log = structlog.get_logger(__name__)
 
 #: How often the folder is read: other processes may share it, and what was away for a job may be back.
 LOOK_SECONDS: Final = 5.0
+#: Requests of an organisation that read the list of all jobs or wait for that; others are refused.
+LISTS_MAX: Final = 32
 _HOUR_MS: Final = 3_600_000
 #: Passes by itself: the job stays queued. Asked after `_FAILED`, because `TimeoutError` is an `OSError`.
 _PASSING: Final = (PostgresAway, NotPublished, WarehouseAway, Unsettled, OSError)
@@ -79,7 +82,8 @@ class Exporting:
         self._days_max = days_max
         self._now_ms = now_ms
         self._has_news = asyncio.Event()
-        self._adding = asyncio.Lock()
+        #: At the list of all jobs. An organisation may have some hundreds, and each is a file that is read.
+        self._lists = InTurn(at_once=1, most=LISTS_MAX, of_all=1)
         #: By organisation that has jobs waiting, when its last turn was.
         self._turns: dict[str, int] = {}
         self._numbers = itertools.count(1)
@@ -91,7 +95,7 @@ class Exporting:
         )
 
     async def add(self, new: NewExport, asked: Wanted, *, organisation_id: str, actor: str) -> Job:
-        """A new job of what was understood. Raises `TooManyExports` or `NoRoomForExports`."""
+        """A new job of what was understood. Raises `TooManyExports`, `NoRoomForExports` or `TooManyQuestions`."""
         now_ms = self._now_ms()
         whose, within = asked.question.customers, asked.range
         job = Job(
@@ -109,7 +113,7 @@ class Exporting:
             is_of_viewers=asked.is_of_viewers,
         )
         # Those that come meanwhile find this one.
-        async with self._adding:
+        async with self._lists.of(organisation_id):
             known = await asyncio.to_thread(self._files.all)
             own = [one for one in known if one.organisation_id == organisation_id]
             if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
@@ -121,9 +125,11 @@ class Exporting:
         self._has_news.set()
         return job
 
-    async def all(self) -> list[Job]:
-        """Every job that has not expired, the oldest first."""
-        return [job for job in await asyncio.to_thread(self._files.all) if job.expires_ms > self._now_ms()]
+    async def all(self, asker_id: str = "") -> list[Job]:
+        """Every job that has not expired, the oldest first. Organisations that ask take turns. Raises `TooManyQuestions`."""
+        async with self._lists.of(asker_id):
+            known = await asyncio.to_thread(self._files.all)
+        return [job for job in known if job.expires_ms > self._now_ms()]
 
     async def job(self, job_id: str) -> Job | None:
         """A job; None for an unknown id, or one that has expired."""

@@ -172,3 +172,43 @@ async def test_requests_at_one_time_begin_no_more_exports_than_an_organisation_m
         asking = [at.ask("POST", "/v1/exports", of="views", parameters=WITHIN) for _ in range(20)]
         answers = Counter(status for status, _ in await asyncio.gather(*asking))
     assert answers == {202: 2, 429: 18}
+
+
+class Listed(ExportFiles):
+    """A folder whose list is read as far as the test lets it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.let = threading.Semaphore(0)
+        self.reading = self.most = 0
+
+    def all(self) -> list[Job]:
+        self.reading += 1
+        self.most = max(self.most, self.reading)
+        assert self.let.acquire(timeout=20)
+        self.reading -= 1
+        return super().all()
+
+
+async def test_lists_are_read_one_after_the_other_and_organisations_take_turns(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    files = Listed(tmp_path)
+    async with desk(engine, views, tmp_path, is_kept=False, files=files) as at:
+
+        async def listed(who: Credential) -> int:
+            return (await at.ask("GET", "/v1/exports", who))[0]
+
+        flood = [asyncio.create_task(listed(VIEWS_TOKEN)) for _ in range(exporting.LISTS_MAX + 3)]
+        async with asyncio.timeout(20):
+            while sum(one.done() for one in flood) < 3:  # noqa: ASYNC110 - of tasks
+                await asyncio.sleep(0.01)
+        other = asyncio.create_task(listed(OWNER))
+        await asyncio.sleep(0.05)
+        # The one that is under way, the next of its organisation, and then the other organisation's.
+        files.let.release(3)
+        assert await other == 200
+        assert sum(one.done() for one in flood) <= 5
+        files.let.release(len(flood))
+        assert Counter(await asyncio.gather(*flood)) == {200: exporting.LISTS_MAX, 429: 3}
+    assert files.most == 1
