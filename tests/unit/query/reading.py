@@ -93,7 +93,7 @@ class ViewsInMemory:
         statement, tables = in_memory(question, self._views, figures.answering(question))
         found = answers.composed(question, await self._engine.ask(statement, tables), ABOUT)
         other = answers.beside(question, found)
-        return found if other is None else answers.compared(found, await self.answer(other))
+        return found if other is None else answers.compared(other, found, await self.answer(other))
 
     async def rows(
         self, question: Question, asked: Callable[[Question], Sequence[Statement]]
