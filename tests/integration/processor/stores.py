@@ -53,3 +53,12 @@ def change_position(
     assert position is not None
     store.write({key: row} if row else {}, change(position))
     store.close()
+
+
+def stands_at(folder: Path) -> int:
+    """The offset of the changelog that the store in `folder` stands at."""
+    store = RocksStore(folder, MEMORY, open_seconds_max=5)
+    position = store.position()
+    store.close()
+    assert position is not None
+    return position.changelog_offset

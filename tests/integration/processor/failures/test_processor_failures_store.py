@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from services.processor.engine.state.local import LocalMeta
@@ -18,7 +19,7 @@ from shared.topics import VIDEO_VIEWS_CHANGELOG
 from tests.integration.parts.failing import Scene
 from tests.integration.parts.feed import PARTITIONS
 from tests.integration.parts.slots import Slot, wait_until
-from tests.integration.processor.stores import DAY_MS, MEMORY, change_position, garbage, ghost, written
+from tests.integration.processor.stores import DAY_MS, MEMORY, change_position, garbage, ghost, stands_at, written
 
 pytestmark = pytest.mark.integration
 
@@ -36,6 +37,22 @@ def killed_amid_views(scene: Scene, **environ: str) -> Slot:
     assert feed.is_alive()
     slot.kill()
     return slot
+
+
+def behind(scene: Scene, slot: Slot) -> Path:
+    """A store that lacks commits which the changelog has: the first of the eight that was not written after its last one."""
+    consumer = Consumer({"bootstrap.servers": scene.bootstrap, "group.id": "unused"})
+    try:
+        for number in range(PARTITIONS):
+            at = TopicPartition(VIDEO_VIEWS_CHANGELOG.name, number)
+            _, end = consumer.get_watermark_offsets(at, timeout=60)
+            store = slot.stores_dir() / str(number)
+            # The store stands before the marker of its last commit.
+            if end - stands_at(store) > 1:
+                return store
+    finally:
+        consumer.close()
+    raise AssertionError("every store has all that is committed")
 
 
 def spoil_everything(folder: Path) -> None:
@@ -68,7 +85,7 @@ def test_stores_that_are_deleted_or_corrupt_are_restored_from_the_changelog(scen
 def test_a_store_that_is_older_than_the_changelogs_deletions_is_not_trusted(scene: Scene) -> None:
     slot = killed_amid_views(scene)
     old_ms = time.time_ns() // 1_000_000 - 2 * DAY_MS
-    store = slot.stores_dir() / "3"
+    store = behind(scene, slot)
     change_position(store, lambda position: msgspec.structs.replace(position, current_ms=old_ms), ghost())
     slot.start()
     scene.expect_truth()
@@ -85,7 +102,7 @@ def test_a_store_is_held_against_the_time_for_which_its_changelog_keeps_deletion
     for answer in admin.incremental_alter_configs([changelog]).values():
         answer.result()
     old_ms = time.time_ns() // 1_000_000 - HOUR_MS * 3 // 4
-    store = slot.stores_dir() / "3"
+    store = behind(scene, slot)
     change_position(store, lambda position: msgspec.structs.replace(position, current_ms=old_ms), ghost())
     slot.start()
     scene.expect_truth()

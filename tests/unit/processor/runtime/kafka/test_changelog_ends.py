@@ -81,6 +81,21 @@ def test_a_client_that_fails_is_replaced_for_those_who_ask_later(ends: Changelog
     assert [client.is_closed for client in Client.made] == [True, True]
 
 
+def test_who_asks_after_a_failure_gets_another_client_though_somebody_waits_for_the_former(ends: ChangelogEnds) -> None:
+    def fail() -> None:
+        with ends._shared() as client:
+            assert client is first
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    with ends._shared() as first:
+        with pytest.raises(KafkaException):
+            fail()
+        with ends._shared() as second:
+            assert second is not first
+        assert [client.is_closed for client in Client.made] == [False, True]
+    assert [client.is_closed for client in Client.made] == [True, True]
+
+
 def test_no_answer_in_time_is_an_error(ends: ChangelogEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: None)
     with pytest.raises(KafkaException, match=r"no watermarks of video_views\.changelog/1"):
