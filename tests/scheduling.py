@@ -1,8 +1,8 @@
 """Which tests run one after another in a worker, and which begin first.
 
-A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share the Spark
-session are one group, as are those that share a JVM and those of each folder that shares a dashboard: a second session, or
-another dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is
+A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share a JVM with
+Spark are one group, and so are those of each folder that shares a dashboard: a second JVM, whose code is cold, or another
+dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is
 a group. The longest begin first: one that begins last would keep one worker busy while the other has nothing left.
 """
 
@@ -12,6 +12,14 @@ from xdist.scheduler import LoadFileScheduling
 
 #: The paths of the files and folders below begin here.
 _INTEGRATION: Final = "tests/integration/"
+#: Files whose processes have their Spark in the JVM of the fixture `warm_jvm`, one process after the other. A test holds the list.
+#: They come before those of the fixture `spark`, which keeps that JVM.
+SHARING_A_JVM: Final = (
+    "finalizer/test_finalizer_deaths.py",
+    "deletions/test_deletions_customer.py",
+    "deletions/test_deletions.py",
+    "finalizer/test_finalizer_stream.py",
+)
 #: Files that use the fixture `spark`. A test holds the list complete.
 SHARING_SPARK: Final = (
     "finalizer/warehouse/test_restating.py",
@@ -31,20 +39,14 @@ SHARING_SPARK: Final = (
     "deletions/test_customer_retention.py",
     "processor/growing/test_growing_followers.py",
 )
-#: Files whose processes have their Spark in the JVM of the fixture `warm_jvm`, one process after the other. A test holds the list.
-SHARING_A_JVM: Final = (
-    "finalizer/test_finalizer_deaths.py",
-    "deletions/test_deletions_customer.py",
-    "deletions/test_deletions.py",
-)
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
 _APART: Final = ("finalizer/test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
 LONGEST: Final = (
-    *SHARING_SPARK,
     *SHARING_A_JVM,
+    *SHARING_SPARK,
     "deploy/test_demo.py",
     *_APART,
     "deploy/test_security.py",
@@ -68,10 +70,8 @@ def group_of(nodeid: str) -> str:
     """What a test runs together with."""
     name = _integration_file(nodeid)
     folder = name.split("/")[0]
-    if name in SHARING_SPARK:
+    if name in (*SHARING_A_JVM, *SHARING_SPARK):
         return "spark"
-    if name in SHARING_A_JVM:
-        return "jvm"
     if folder in SHARING_A_DASHBOARD:
         return folder
     return nodeid if name in _APART else nodeid.split("::", 1)[0]

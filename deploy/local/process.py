@@ -162,7 +162,9 @@ class Child:
         if self._process is not None:
             self._process.send_signal(number)
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
+    def wait_until(
+        self, condition: Callable[[], bool], seconds: float, what: str, *, every: float = _POLL_SECONDS
+    ) -> None:
         """Returns as soon as `condition` holds; `ProcessDied` when the process ends first, `DeadlinePassed` when late."""
 
         def holds_while_running() -> bool:
@@ -173,7 +175,7 @@ class Child:
             return False
 
         try:
-            wait_until(holds_while_running, seconds, f"{self.name}: {what}")
+            wait_until(holds_while_running, seconds, f"{self.name}: {what}", every=every)
         except DeadlinePassed as late:
             raise DeadlinePassed(f"{late}; {self._last_words()}") from None
 

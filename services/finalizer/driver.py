@@ -19,7 +19,7 @@ from services.finalizer.streaming.landing import Landing
 from services.finalizer.streaming.rebuilding import Rebuilding
 from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.warehouse import checkpoint_lock, session, tables
-from services.finalizer.warehouse.views_table import read
+from services.finalizer.warehouse.views_table import is_empty, read
 from services.rim.process.crash_points import CrashPoints
 
 log = structlog.get_logger(__name__)
@@ -123,7 +123,8 @@ def rebuilding_of(
 
 def refuse_forgotten(spark: SparkSession, warehouse: str, serving: Serving) -> None:
     """Gives the serving database the list of forgotten viewers: it may have been lost, or be that of an earlier day."""
-    known = read(spark, warehouse, tables.FORGOTTEN).collect()
+    listed = tables.FORGOTTEN
+    known = [] if is_empty(spark, warehouse, listed) else read(spark, warehouse, listed).collect()
     serving.forget_again([Forgotten(one["customer_id"], bytes(one["viewer"]), one["forgotten_ms"]) for one in known])
 
 

@@ -30,6 +30,8 @@ ONE_TASK: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.files.minPartitionNum": "1",
+    # Of a vacuum: it lists a table's folders in so many.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }
 
 
@@ -91,26 +93,29 @@ def scene(emptied_broker: Broker, tmp_path: Path, scene_topics: Iterable[Topic])
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The finalizer's own Spark session, one for all tests: starting a JVM costs more than most of them."""
+def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
+    """A JVM for the Spark of one finalizer process after the other, and then of `spark`. Its files are not among the test's."""
+    jvm = WarmJvm(tmp_path_factory.mktemp("jvm"), short_spark.environment(is_shared=True))
+    yield jvm
+    jvm.end()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> Iterator[SparkSession]:
+    """The finalizer's own Spark session, one for all tests: starting a JVM, and warming it, costs more than most of them."""
     settings = finalizer_settings(tmp_path_factory.mktemp("spark"), "postgresql://nobody@127.0.0.1/none", cores="2")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in short_spark.environment(is_shared=True).items():
+        for name, value in warm_jvm.take().items():
             patch.setenv(name, value)
+        # As where the finalizer starts the JVM itself.
+        patch.setattr(finalizer_session, "is_submitted", lambda: False)
         session = finalizer_session.start(settings)
     session.sparkContext.setLogLevel("OFF")
     for name, value in ONE_TASK.items():
         session.conf.set(name, value)
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
-    """A JVM for the Spark of one finalizer process after the other. Its files are not among the test's."""
-    jvm = WarmJvm(tmp_path_factory.mktemp("jvm"), short_spark.environment(is_shared=True))
-    yield jvm
-    jvm.end()
+    warm_jvm.give_back()
 
 
 @pytest.fixture

@@ -15,20 +15,25 @@ def nodeid(file: str, test: str = "test_one") -> str:
 
 
 @pytest.mark.parametrize(
-    ("group", "fixtures", "files"),
+    ("fixtures", "files"),
     [
-        ("spark", r"spark: SparkSession|warehouse: Warehouse", scheduling.SHARING_SPARK),
-        ("jvm", r"warm_jvm: WarmJvm", scheduling.SHARING_A_JVM),
+        (r"spark: SparkSession|warehouse: Warehouse", scheduling.SHARING_SPARK),
+        (r"warm_jvm: WarmJvm", scheduling.SHARING_A_JVM),
     ],
 )
-def test_every_file_that_uses_a_shared_jvm_is_in_its_group(group: str, fixtures: str, files: tuple[str, ...]) -> None:
+def test_every_file_that_uses_the_shared_jvm_is_in_its_group(fixtures: str, files: tuple[str, ...]) -> None:
     uses = {
         str(path.relative_to(INTEGRATION))
         for path in INTEGRATION.rglob("test_*.py")
         if re.search(rf"\b({fixtures})\b", path.read_text())
     }
     assert uses == set(files)
-    assert {scheduling.group_of(nodeid(name)) for name in uses} == {group}
+    assert {scheduling.group_of(nodeid(name)) for name in uses} == {"spark"}
+
+
+def test_processes_have_the_jvm_before_the_session_that_keeps_it() -> None:
+    last = max(scheduling.rank(nodeid(name)) for name in scheduling.SHARING_A_JVM)
+    assert last < min(scheduling.rank(nodeid(name)) for name in scheduling.SHARING_SPARK)
 
 
 def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:

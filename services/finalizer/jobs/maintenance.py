@@ -20,6 +20,7 @@ from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.hadoop_files import holds_data
 from services.finalizer.warehouse.recorded_objects import ObjectsFailed
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
@@ -209,6 +210,8 @@ class Maintenance:
         )
 
     def _keep(self, spark: SparkSession, table: Table, own: Days, now_ms: int) -> None:
+        if not holds_data(spark, table.path(self._location)):
+            return
         name = table.sql_name(self._location)
         self._keep_own(spark, table, own, now_ms)
         too_old = self._retention.condition(table, now_ms)

@@ -13,7 +13,7 @@ from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.stream import checkpoint
 from services.finalizer.warehouse import identity, landed, tables
 from services.finalizer.warehouse.tables import RAW, Table
-from services.finalizer.warehouse.views_table import read
+from services.finalizer.warehouse.views_table import is_empty, read
 from services.rim.kafka.connection import BOOT_SECONDS_MAX, client_config
 from shared.settings import Settings
 from shared.topics import VIEWS
@@ -51,9 +51,12 @@ def starting_offsets(spark: SparkSession, warehouse: str, kafka: Settings, topic
 
 def landed_before(spark: SparkSession, warehouse: str, topic: str, topic_id: str) -> Mapping[int, int]:
     """The offset after the last that is known to have landed, by partition; a topic that was recreated counts from 0 again."""
-    noted = read(spark, warehouse, tables.LANDED).where((sf.col("topic") == topic) & (sf.col("topic_id") == topic_id))
-    ends = noted.groupBy("kafka_partition").agg(sf.max("next_offset").alias("end")).collect()
-    known = {row["kafka_partition"]: row["end"] for row in ends}
+    known: dict[int, int] = {}
+    if not is_empty(spark, warehouse, tables.LANDED):
+        of_topic = (sf.col("topic") == topic) & (sf.col("topic_id") == topic_id)
+        noted = read(spark, warehouse, tables.LANDED).where(of_topic)
+        ends = noted.groupBy("kafka_partition").agg(sf.max("next_offset").alias("end")).collect()
+        known = {row["kafka_partition"]: row["end"] for row in ends}
     if topic in RAW:
         for partition, end in held(spark, warehouse, RAW[topic], topic_id).items():
             known[partition] = max(end, known.get(partition, end))
@@ -62,6 +65,8 @@ def landed_before(spark: SparkSession, warehouse: str, topic: str, topic_id: str
 
 def held(spark: SparkSession, warehouse: str, table: Table, topic_id: str) -> Mapping[int, int]:
     """The offset after the last that a raw table holds of this topic, by partition."""
+    if is_empty(spark, warehouse, table):
+        return {}
     # Rows without an id are of a version before it was kept.
     of_topic = read(spark, warehouse, table).where(sf.coalesce("topic_id", sf.lit(topic_id)) == topic_id)
     last = of_topic.groupBy("kafka_partition").agg(sf.max("kafka_offset").alias("last"))

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.hadoop_files import hadoop_file
+from services.finalizer.warehouse.table_log import described
 from services.rim.kafka.connection import BOOT_SECONDS_MAX, client_config
 from shared.settings import Settings
 
@@ -24,8 +26,9 @@ class CheckpointForeign(JobFailed):
 
 def warehouse_id(spark: SparkSession, warehouse: str) -> str:
     """The id of the generation of the warehouse: that of its table `views`."""
-    found = spark.sql(f"DESCRIBE DETAIL {tables.VIEWS.sql_name(warehouse)}").select("id").collect()
-    return str(found[0]["id"])
+    found = described(spark, tables.VIEWS.path(warehouse))
+    assert found is not None, "tables are there before a stream starts"
+    return found.id
 
 
 def topic_ids(settings: Settings, topics: list[str]) -> dict[str, str]:
@@ -103,10 +106,3 @@ def _read(spark: SparkSession, path: str) -> Any:
     finally:
         stream.close()
     return json.loads(text) if text else None
-
-
-def hadoop_file(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
-    """Hadoop's file system of the path: local or an object store's."""
-    context: Any = spark.sparkContext
-    where = context._jvm.org.apache.hadoop.fs.Path(path)
-    return context._jvm, where.getFileSystem(context._jsc.hadoopConfiguration()), where

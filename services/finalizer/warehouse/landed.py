@@ -10,7 +10,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._metadata import ClusterMetadata
 from pyspark.sql import SparkSession
 
-from services.finalizer.warehouse.identity import hadoop_file
+from services.finalizer.warehouse.hadoop_files import hadoop_file
 from services.rim.kafka.connection import client_config
 from shared.settings import Settings
 

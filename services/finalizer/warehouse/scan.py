@@ -9,24 +9,26 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from services.finalizer.warehouse.table_log import newest
 from services.finalizer.warehouse.tables import Table
 
 _WITHOUT_STATISTICS: Final = False
 _STREAMS: Final = False
-#: A reader waits until it has the newest version.
-_MAY_BE_OLDER: Final = False
+#: Files of so many bytes in all are read by one task: what is made of few rows is then never exchanged between tasks, which would
+#: cost more than to compute it.
+_ONE_TASK_BYTES_MAX: Final = 1 << 20
 
 
 def read_where(spark: SparkSession, warehouse: str, table: Table, condition: Column) -> DataFrame:
     """The rows of a table as it is now for which `condition` is true."""
-    session: Any = spark
     jvm: Any = spark.sparkContext._jvm
-    none = jvm.scala.Option.empty()
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, table.path(warehouse))
-    snapshot = log.update(_MAY_BE_OLDER, none, none)
+    log, snapshot = newest(spark, table.path(warehouse))
     parts = jvm.PythonUtils.toSeq(_parts(spark, snapshot.schema(), condition))
-    files = snapshot.filesForScan(parts, _WITHOUT_STATISTICS).files()
-    return DataFrame(log.createDataFrame(snapshot, files, _STREAMS, none), spark).where(condition)
+    scan = snapshot.filesForScan(parts, _WITHOUT_STATISTICS)
+    frame = log.createDataFrame(snapshot, scan.files(), _STREAMS, jvm.scala.Option.empty())
+    rows = DataFrame(frame, spark).where(condition)
+    size_bytes = scan.scanned().bytesCompressed()
+    return rows.coalesce(1) if size_bytes.isDefined() and size_bytes.get() <= _ONE_TASK_BYTES_MAX else rows
 
 
 def _parts(spark: SparkSession, schema: Any, condition: Column) -> list[Any]:

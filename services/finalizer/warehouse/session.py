@@ -29,6 +29,15 @@ _JARS: Final = (
 )
 #: Whose settings nothing here reads: a local session has neither, and Spark sets what its writers need of them.
 _UNUSED_DEFAULTS: Final = ("mapred-default.xml", "yarn-default.xml")
+#: A local session has no pages. By default it would keep the plans of the last 1,000 statements for them all the same, which is
+#: most of what fills its memory, and note the state of each job ten times a second.
+WITHOUT_PAGES: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.liveUpdate.period": "-1",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+}
 
 
 class JarsMissing(JobFailed):
@@ -51,7 +60,7 @@ def start(settings: FinalizerSettings) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
-    if not is_submitted():
+    if str(session.sparkContext.master).startswith("local"):
         _drop_unused_defaults(session)
     return session
 
@@ -62,9 +71,10 @@ def _drop_unused_defaults(session: SparkSession) -> None:
     They are two thirds of all, and go along with each task that reads or writes files: a seventh of a small batch's CPU time.
     """
     context: Any = session.sparkContext
-    # These defaults are loaded with this class, whenever it is first used.
+    # These defaults are loaded with this class, whenever it is first used. With those of file systems all are loaded again.
     context._jvm.org.apache.hadoop.mapred.JobConf(False)
     settings = context._jsc.hadoopConfiguration()
+    context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(settings)
     listed = context._jvm.java.io.StringWriter()
     context._jvm.org.apache.hadoop.conf.Configuration.dumpConfiguration(settings, listed)
     for one in json.loads(listed.toString())["properties"]:
@@ -93,7 +103,7 @@ def _local(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": jvm_options(),
-        "spark.ui.enabled": "false",
+        **WITHOUT_PAGES,
     }
 
 
@@ -125,6 +135,8 @@ def _configuration(settings: FinalizerSettings) -> dict[str, str]:
         "spark.sql.codegen.factoryMode": "FALLBACK" if settings.codegen else "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.constraintPropagation.enabled": "false",
+        # By default each plan is checked again after every rule that has changed it.
+        "spark.sql.lightweightPlanChangeValidation": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
         # Vacuum lists folders in so many tasks, however few there are: the default is 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",

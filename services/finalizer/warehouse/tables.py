@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
@@ -28,6 +27,7 @@ from services.finalizer.transforms import forgotten
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.transforms.spark_schema import spark_schema
+from services.finalizer.warehouse.table_log import described
 from shared import topics
 from shared.measures import HISTOGRAMS
 from shared.schemas.view import View
@@ -60,7 +60,12 @@ class Table:
 
     def columns(self) -> dict[str, str]:
         """Types by name, as SQL writes them."""
-        return {column.name: column.dataType.simpleString() for column in self.schema.fields}
+        return types_by_name(self.schema)
+
+
+def types_by_name(schema: StructType) -> dict[str, str]:
+    """Types by name, as SQL writes them."""
+    return {column.name: column.dataType.simpleString() for column in schema.fields}
 
 
 def _fields(**types: DataType) -> list[StructField]:
@@ -240,22 +245,13 @@ def ensure(
     for table in those_of(rows_of):
         before_each()
         properties = {**table.properties, "delta.autoOptimize.autoCompact": str(auto_compact).lower()}
-        present = _present(spark, table.path(warehouse))
-        if present is None:
+        there = described(spark, table.path(warehouse))
+        if there is None:
+            # Also where its creation was interrupted. If something else is wrong with the folder, it fails with that.
             _create(spark, warehouse, table, properties)
             continue
-        _add_columns(spark, warehouse, table, present)
-        _set_properties(spark, warehouse, table, properties)
-
-
-def _present(spark: SparkSession, path: str) -> dict[str, str] | None:
-    """The types by name of a table that is there; None where none is, or where its creation was interrupted."""
-    try:
-        schema = spark.read.format("delta").load(path).schema
-    except AnalysisException:
-        # If something else is wrong with it, its creation fails with that.
-        return None
-    return {column.name: column.dataType.simpleString() for column in schema.fields}
+        _add_columns(spark, warehouse, table, types_by_name(there.schema))
+        _set_properties(spark, warehouse, table, properties, there.properties)
 
 
 def _create(spark: SparkSession, warehouse: str, table: Table, properties: Mapping[str, str]) -> None:
@@ -279,13 +275,13 @@ def _add_columns(spark: SparkSession, warehouse: str, table: Table, present: Map
         log.info("columns_added", table=table.name, columns=list(gained))
 
 
-def _set_properties(spark: SparkSession, warehouse: str, table: Table, wanted: Mapping[str, str]) -> None:
+def _set_properties(
+    spark: SparkSession, warehouse: str, table: Table, wanted: Mapping[str, str], present: Mapping[str, str]
+) -> None:
     """Sets what is not as this version has it; other properties stay."""
-    name = table.sql_name(warehouse)
-    present = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
     changed = {key: value for key, value in wanted.items() if present.get(key) != value}
     if changed:
-        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(changed)})")
+        spark.sql(f"ALTER TABLE {table.sql_name(warehouse)} SET TBLPROPERTIES ({_pairs(changed)})")
         log.info("properties_set", table=table.name, properties=changed)
 
 

@@ -12,6 +12,7 @@ from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.views import minute_of_hour
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.scan import read_where
+from services.finalizer.warehouse.table_log import is_known_empty
 from services.finalizer.warehouse.tables import Table
 
 KEY = ("day", "customer_id", "view_id")
@@ -21,6 +22,11 @@ _RECORD = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
 def read(spark: SparkSession, warehouse: str, table: Table) -> DataFrame:
     """A table as it is now."""
     return spark.read.format("delta").load(table.path(warehouse))
+
+
+def is_empty(spark: SparkSession, warehouse: str, table: Table) -> bool:
+    """Whether a table is known to have no rows now: most tables of most installations have none."""
+    return is_known_empty(spark, table.path(warehouse))
 
 
 def insert_unparsed(

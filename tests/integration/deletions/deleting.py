@@ -1,7 +1,10 @@
 """What tests of deletions share: what clients send, exports that are kept, and searches of every file and table."""
 
 import hashlib
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import duckdb
@@ -11,6 +14,7 @@ from confluent_kafka import Producer
 from psycopg import sql
 
 from deploy.local.broker import Broker
+from deploy.local.process import wait_until
 from services.query.core.resources.exports.exports import Job
 from services.query.deleting import Deleting
 from services.query.rim.export_files import ExportFiles
@@ -22,6 +26,8 @@ from shared.partitioning import partition_of, recording_key, view_key
 from shared.schemas.recording import RecordingRow
 from shared.topics import PROFILES
 from tests.unit.processor.applications.video_views.beacons import mux, watch
+
+_LOOK_SECONDS: Final = 0.5
 
 
 class Feed:
@@ -94,6 +100,11 @@ class Kept:
         self.files.delete(job)
 
 
+def looked_until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+    """Waits for what is looked for in files or topics: a look costs more CPU time than what is waited for."""
+    wait_until(condition, seconds, what, every=_LOOK_SECONDS)
+
+
 def holding(folder: Path, *wanted: str) -> set[str]:
     """The parts of an installation in whose files these texts are; of Parquet files in their rows too."""
     found = set()
@@ -104,14 +115,23 @@ def holding(folder: Path, *wanted: str) -> set[str]:
         try:
             content = path.read_bytes()
             if path.suffix == ".parquet" and not path.name.startswith("."):
-                with duckdb.connect() as connection:
-                    rows = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-                content += repr(rows).encode()
+                content += rows_of(path).encode()
         except FileNotFoundError:
             continue
         if any(one.encode() in content for one in wanted):
             found.add(path.relative_to(folder).parts[0])
     return found
+
+
+def rows_of(path: Path) -> str:
+    """The rows of a Parquet file, as text. Raises `FileNotFoundError`."""
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, _changed_ns: int) -> str:
+    with duckdb.connect() as connection:
+        return repr(connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall())
 
 
 def tables_holding(dsn: str, *wanted: str) -> set[str]:

@@ -17,7 +17,7 @@ from deploy.local.postgres import Postgres
 from services.accounts.core.deletions import Step
 from shared import topics
 from shared.partitioning import view_key
-from tests.integration.deletions.deleting import Feed, Kept, delete_exports, holding, tables_holding
+from tests.integration.deletions.deleting import Feed, Kept, delete_exports, holding, looked_until, tables_holding
 from tests.integration.finalizer.finalizing import Installation, wait_for_exit
 from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import topics_of
@@ -79,9 +79,9 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
             feed.rejected(viewer)
         kept.make("a", ["acme"], f"viewer_id\r\n{VIEWER}\r\n")
         kept.make("b", ["elsewhere"], f"viewer_id\r\n{OTHER}\r\n")
-        wait_until(lambda: len(committed(broker.bootstrap, topics.VIEWS)) >= 2, "the whole views are finished", 180)
+        looked_until(lambda: len(committed(broker.bootstrap, topics.VIEWS)) >= 2, "the whole views are finished", 180)
         stored = {"objects", "state-0"}
-        wait_until(
+        looked_until(
             lambda: all(holding(tmp_path, one) >= stored for one in (MARKER, OTHER)),
             "all of both viewers is stored",
             120,
@@ -89,7 +89,7 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
         assert installation.run_once(**options) == 0
         everywhere = {"warehouse", "objects", "state-0", "exports"}
         for wanted in ((VIEWER, MARKER), (OTHER,)):
-            wait_until(lambda wanted=wanted: holding(tmp_path, *wanted) == everywhere, "it is everywhere")  # type: ignore[misc]
+            looked_until(lambda wanted=wanted: holding(tmp_path, *wanted) == everywhere, "it is everywhere")  # type: ignore[misc]
         assert tables_holding(dsn, VIEWER, MARKER) == {"serving.views"}
 
         command = f"forget --customer acme --viewer {VIEWER} --session session-hers"
@@ -104,8 +104,8 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
 
         assert "deletion_steps" not in tables_holding(dsn, VIEWER, MARKER)
         assert tables_holding(dsn, VIEWER, MARKER) == set()
-        wait_until(lambda: not holding(tmp_path, VIEWER, MARKER), "files of open state are written again", 120)
-        wait_until(lambda: holding(tmp_path, OTHER) == everywhere, "what is another's is where it was")
+        looked_until(lambda: not holding(tmp_path, VIEWER, MARKER), "files of open state are written again", 120)
+        looked_until(lambda: holding(tmp_path, OTHER) == everywhere, "what is another's is where it was")
         assert tables_holding(dsn, OTHER) == {"serving.views"}
     # Topics still have it, and a checkpoint that is given up has them read from where they had landed.
     shutil.rmtree(tmp_path / "checkpoint")

@@ -26,7 +26,7 @@ from shared import topics
 from shared.codec import ALERT_EVENT
 from tests.integration.alerts.alerting import alerting, asked
 from tests.integration.alerts.notifying import notifications
-from tests.integration.deletions.deleting import Feed, Kept, delete_exports, holding, tables_holding
+from tests.integration.deletions.deleting import Feed, Kept, delete_exports, holding, looked_until, tables_holding
 from tests.integration.finalizer.finalizing import Installation, wait_for_exit
 from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import topics_of
@@ -97,21 +97,21 @@ def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
     installation = Installation(tmp_path, broker.bootstrap, dsn, jvm=warm_jvm)
     with processes(broker, dsn, tmp_path):
         published = "SELECT count(*) FROM alerts.environments WHERE published = version"
-        wait_until(lambda: asked(dsn, published) == [(2,)], "rules are published", 60)
+        looked_until(lambda: asked(dsn, published) == [(2,)], "rules are published", 60)
         for customer, words in WORDS.items():
             feed.view(f"{words}-done", words, words, is_whole=True, customer=customer)
             feed.view(f"{words}-open", words, words, is_whole=False, customer=customer)
         messages = "SELECT count(DISTINCT incident_id) FROM alerts.deliveries"
-        wait_until(lambda: asked(dsn, messages) == [(2,)], "each customer has an incident with a message", 180)
+        looked_until(lambda: asked(dsn, messages) == [(2,)], "each customer has an incident with a message", 180)
         for words in WORDS.values():
             asked(
                 dsn,
                 f"INSERT INTO alerts.comments (incident_id, author, text) SELECT id, 'ada', '{words}' FROM alerts.incidents"
                 f" WHERE event ->> 'rule_name' = '{words}' RETURNING id",
             )
-        wait_until(lambda: len(committed(broker.bootstrap, topics.VIEWS)) >= 2, "the whole views are finished", 180)
+        looked_until(lambda: len(committed(broker.bootstrap, topics.VIEWS)) >= 2, "the whole views are finished", 180)
         assert installation.run_once() == 0
-        wait_until(lambda: holding(tmp_path, GONE) >= {"state-0", "state-1"}, "state is on disk", 60)
+        looked_until(lambda: holding(tmp_path, GONE) >= {"state-0", "state-1"}, "state is on disk", 60)
 
         # Killed between the withdrawal of rules and the note of it; then, after that, between that of incidents and its note.
         command, options = f"forget --customer {GONE} --whole-customer", {"deletion_settle_seconds": "30"}
@@ -127,11 +127,11 @@ def test_nothing_of_a_customer_is_left_and_no_alert_tells_of_its_end(
         # The request is the proof, and the log is the organisation's.
         assert tables_holding(dsn, GONE) == {"accounts.deletions", "accounts.audit", "serving.forgotten"}
         assert tables_holding(dsn, GONE_WORDS) == {"accounts.audit"}
-        wait_until(lambda: "state-1" not in holding(tmp_path, GONE), "alerts' files are written again", 120)
-        wait_until(lambda: not holding(tmp_path, GONE_WORDS) & {"state-0", "state-1"}, "so are those of views", 120)
+        looked_until(lambda: "state-1" not in holding(tmp_path, GONE), "alerts' files are written again", 120)
+        looked_until(lambda: not holding(tmp_path, GONE_WORDS) & {"state-0", "state-1"}, "so are those of views", 120)
         # Files of state are written again all the time: one may be gone, and the next one not looked at yet.
         parts = {"state-0", "state-1", "warehouse"}
-        wait_until(lambda: parts <= holding(tmp_path, STAYS), "the other customer's are there", 120)
+        looked_until(lambda: parts <= holding(tmp_path, STAYS), "the other customer's are there", 120)
         assert {"alerts.rules", "alerts.incidents", "alerts.comments"} <= tables_holding(dsn, STAYS_WORDS)
         left = newest_by_key(committed(broker.bootstrap, topics.ALERTS_CHANGELOG))
         assert not [key for key, value in left.items() if value is not None and GONE.encode() in key + value]

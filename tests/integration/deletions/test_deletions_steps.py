@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-import duckdb
 import msgspec
 import psycopg
 import pydantic
@@ -31,7 +30,7 @@ from shared import codec
 from shared.schemas.apis.change import ApiChange
 from shared.topics import ALERT_RULES, API_CALLS, API_CHANGES, BEACONS, LATE, RECORDING_INDEX, Topic
 from tests.integration.deletions.alert_rows import FOUND, NAMES, WITHDRAWN, add_alerts, alerts_holding
-from tests.integration.deletions.deleting import recorded
+from tests.integration.deletions.deleting import recorded, rows_of
 from tests.integration.finalizer.expecting import expect_truth
 from tests.integration.finalizer.finalizing import newest
 from tests.integration.finalizer.warehouse.warehousing import Died, Warehouse, beacons_of, finished, viewer_of
@@ -105,11 +104,7 @@ def steps_of(warehouse: Warehouse, request_id: str) -> dict[str, tuple[str, dict
 
 def texts(folder: Path) -> dict[str, str]:
     """Every row of every file of a warehouse, and the bytes of its logs, by path."""
-    found = {}
-    for path in folder.rglob("*.parquet"):
-        with duckdb.connect() as connection:
-            rows = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-        found[str(path.relative_to(folder))] = repr(rows)
+    found = {str(path.relative_to(folder)): rows_of(path) for path in folder.rglob("*.parquet")}
     logs = folder.rglob("_delta_log/*.json")
     return found | {str(path.relative_to(folder)): path.read_bytes().decode(errors="replace") for path in logs}
 

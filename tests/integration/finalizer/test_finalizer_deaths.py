@@ -104,7 +104,7 @@ def test_each_record_counts_once_wherever_the_driver_dies(installation: Installa
 
     # And wherever it happens to be, while more comes.
     with installation.running("stream", trigger_seconds="0.2", offsets_per_trigger_max="40") as child:
-        child.wait_until(installation.is_ready, START_SECONDS_MAX, "ready")
+        child.wait_until(installation.is_ready, START_SECONDS_MAX, "ready", every=0.25)
         # Before the first record: the stream may be through with all of them before this process has its turn again.
         began = installation.batches()
         more = raw_records(60, first=100)

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -17,6 +19,7 @@ from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.expecting import expect_raw, expect_truth
 from tests.integration.finalizer.finalizing import Installation, RawRecord, Topic, a_view, newest
 from tests.integration.finalizer.object_server import BUCKET, ObjectServer, object_server
+from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import broker_with_topics
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
@@ -41,8 +44,9 @@ class InObjects(Installation):
         return DeltaTable(f"s3://{BUCKET}/warehouse/{name}", storage_options=self.server.storage_options)
 
 
-def in_objects(folder: Path, bootstrap: str, dsn: str, server: ObjectServer) -> InObjects:
-    """A finalizer whose tables and checkpoint are objects."""
+@contextmanager
+def in_objects(folder: Path, bootstrap: str, dsn: str, server: ObjectServer) -> Iterator[InObjects]:
+    """A finalizer whose tables and checkpoint are objects; its processes have one JVM, which is configured as documented."""
     jars = folder / "jars"
     jars.mkdir()
     # In this order on the class path: so the archive of classes, which has the first, is used.
@@ -58,7 +62,11 @@ def in_objects(folder: Path, bootstrap: str, dsn: str, server: ObjectServer) -> 
         "FINALIZER_WAREHOUSE_DIR": f"s3a://{BUCKET}/warehouse",
         "FINALIZER_CHECKPOINT_DIR": f"s3a://{BUCKET}/checkpoint",
     }
-    return InObjects(folder, bootstrap, dsn, environ=environ, server=server)
+    jvm = WarmJvm(folder, {**short_spark.environment(), **environ})
+    try:
+        yield InObjects(folder, bootstrap, dsn, environ=environ, jvm=jvm, server=server)
+    finally:
+        jvm.end()
 
 
 def test_each_record_counts_once_in_an_object_store_after_a_death_between_merge_and_rebuild(
@@ -68,8 +76,8 @@ def test_each_record_counts_once_in_an_object_store_after_a_death_between_merge_
     with (
         broker_with_topics(tmp_path / "broker", [VIEWS, BEACONS, LATE, REJECTED]) as broker,
         object_server(tmp_path) as server,
+        in_objects(tmp_path, broker.bootstrap, dsn, server) as installation,
     ):
-        installation = in_objects(tmp_path, broker.bootstrap, dsn, server)
         topic = Topic(broker.bootstrap, "processor")
         first = [a_view(f"view-{number}", hour=number % 3, watch_ms=number) for number in range(40)]
         raw = [RawRecord(BEACONS.name, number % 3, b"acme:%d" % number, b"\xff%d" % number) for number in range(12)]

@@ -26,10 +26,11 @@ _START_SECONDS_MAX: Final = 240.0
 _WHERE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.master": "local[2]",
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
+    **session.WITHOUT_PAGES,
+    "spark.python.daemon.module": "tests.integration.finalizer.python_daemon",
 }
 
 

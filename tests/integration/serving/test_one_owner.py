@@ -106,7 +106,8 @@ def test_revisions_in_pieces_count_once_at_every_step(warehouse: Warehouse, monk
     chance = random.Random(11)
     landing = warehouse.driver.landing
     monkeypatch.setattr(landing, "_bytes_max", 8_000)
-    monkeypatch.setattr(warehouse.driver.rebuilding, "_slices_max", 7)
+    # Two transactions, then three.
+    monkeypatch.setattr(warehouse.driver.rebuilding, "_slices_max", 20)
     api = Api(warehouse, monkeypatch)
     landed = [somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
     warehouse.land(landed)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import reduce
+from operator import and_
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Row
@@ -16,7 +17,8 @@ from services.finalizer.serving.refused import hash_of
 from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import json_strings, tables
-from services.finalizer.warehouse.views_table import read
+from services.finalizer.warehouse.scan import read_where
+from services.finalizer.warehouse.views_table import is_empty, read
 from shared.partitioning import api_key, view_key
 from shared.sources import SOURCES
 
@@ -77,8 +79,10 @@ def find(driver: Driver, subject: Subject) -> Found:
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     found = Found()
     for table in (tables.VIEWS, tables.REPROCESSED, tables.REPLACED):
+        if is_empty(spark, warehouse, table):
+            continue
         step()
-        theirs = read(spark, warehouse, table).where(subject.is_theirs)
+        theirs = read_where(spark, warehouse, table, subject.is_theirs)
         for row in theirs.select(*_OF_VIEW).limit(VIEWS_MAX + 1).collect():
             found.views.add((row["view_id"], row["day"]))
             found.keys |= keys_of_view(subject.customer_id, row)
@@ -87,9 +91,11 @@ def find(driver: Driver, subject: Subject) -> Found:
                 found.sessions.add(row["session_id"])
     assert subject.viewer is not None
     for table in (tables.BRONZE, tables.LATE_RECORDS):
+        if is_empty(spark, warehouse, table):
+            continue
         step()
-        records = read(spark, warehouse, table)
-        named = _naming(records.where(is_keyed(subject.customer_id)), subject.viewer)
+        records = read_where(spark, warehouse, table, is_keyed(subject.customer_id))
+        named = _naming(records, subject.viewer)
         found.keys |= {bytes(row["key"]) for row in named.select("key").distinct().limit(VIEWS_MAX + 1).collect()}
     if max(len(found.views), len(found.keys)) > VIEWS_MAX:
         raise TooManyViews(f"more than {VIEWS_MAX} views fit: that is no single viewer")
@@ -99,10 +105,10 @@ def find(driver: Driver, subject: Subject) -> Found:
 _OF_VIEW: Final = ("view_id", "day", "view_epoch", "source", "hour", "session_id")
 
 
-def keys_of(driver: Driver, subject: Subject, *, now_ms: int) -> Iterator[bytes]:
-    """The keys of beacons of which the processor may hold state. Raises `TooManyViews`."""
+def keys_of(driver: Driver, subject: Subject, found: Found | None, *, now_ms: int) -> Iterator[bytes]:
+    """The keys of beacons of which the processor may hold state: of a viewer those of `found`. Raises `TooManyViews`."""
     if subject.viewer is not None:
-        yield from sorted(find(driver, subject).keys)
+        yield from sorted((found or find(driver, subject)).keys)
         return
     recent = read(driver.spark, driver.settings.warehouse_dir, tables.BRONZE).where(
         (sf.col("day") >= now_ms // DAY_MS - _STATE_DAYS) & is_keyed(subject.customer_id)
@@ -112,11 +118,11 @@ def keys_of(driver: Driver, subject: Subject, *, now_ms: int) -> Iterator[bytes]
         yield bytes(row["key"])
 
 
-def sessions_of(driver: Driver, subject: Subject) -> list[str]:
+def sessions_of(driver: Driver, subject: Subject, of_viewer: Found | None) -> list[str]:
     """Recorded sessions: those that were named, and those of the viewer's views; of a customer all that the index names."""
     found = set(subject.sessions)
-    if subject.viewer is not None:
-        found |= find(driver, subject).sessions
+    if of_viewer is not None:
+        found |= of_viewer.sessions
     elif any(topic.name == tables.RECORDING_INDEX for topic in driver.settings.row_topics):
         index = read(driver.spark, driver.settings.warehouse_dir, tables.ROWS[tables.RECORDING_INDEX])
         own = index.where(sf.col("customer_id") == subject.customer_id).select("session_id").distinct()
@@ -152,38 +158,40 @@ def keys_of_view(customer_id: str, view: Row) -> set[bytes]:
     return keys
 
 
-def holding(records: DataFrame, wanted: str) -> DataFrame:
-    """The records whose JSON holds the text as a whole string value."""
-    return _whose_bytes(records, wanted, partial(json_strings.holds_value, wanted=wanted), _ESCAPES)
+def holding(records: DataFrame, *wanted: str) -> DataFrame:
+    """The records whose JSON holds each of the texts as a whole string value."""
+    return _whose_bytes(records, wanted, json_strings.holds_value, _ESCAPES)
 
 
 def holding_anywhere(records: DataFrame, wanted: str) -> DataFrame:
     """The same, and those whose bytes are no JSON text and hold it."""
-    return _whose_bytes(records, wanted, partial(json_strings.holds_anywhere, wanted=wanted), (*_ESCAPES, b"%", b"+"))
+    return _whose_bytes(records, [wanted], json_strings.holds_anywhere, (*_ESCAPES, b"%", b"+"))
 
 
 def _naming(records: DataFrame, viewer_id: str) -> DataFrame:
     """The beacons that name this viewer."""
+    # Not a function of this module, which Spark's Python processes would import for it.
     return _whose_bytes(
-        records, viewer_id, partial(json_strings.holds_member, names=_VIEWER_MEMBERS, wanted=viewer_id), _ESCAPES
+        records, [viewer_id], lambda text, wanted: json_strings.holds_member(text, _VIEWER_MEMBERS, wanted), _ESCAPES
     )
 
 
 def _whose_bytes(
-    records: DataFrame, wanted: str, holds: Callable[[bytes], bool], escapes: Sequence[bytes]
+    records: DataFrame, wanted: Sequence[str], holds: Callable[[bytes, str], bool], escapes: Sequence[bytes]
 ) -> DataFrame:
-    """The records whose value `holds`; it is asked for values that have the text's bytes, or one of `escapes`."""
+    """The records whose value `holds` each text; it is asked for values that have the texts' bytes, or one of `escapes`."""
 
     def kept(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - where the function runs
 
         for batch in batches:
             values = batch.column("value").to_pylist()
-            yield batch.filter(pa.array([holds(value) for value in values], pa.bool_()))
+            held = [all(holds(value, one) for one in wanted) for value in values]
+            yield batch.filter(pa.array(held, pa.bool_()))
 
     # Others need no look at every string: an id has its own bytes, or an escape somewhere.
     value = sf.col("value")
-    may = sf.contains(value, sf.lit(bytearray(wanted.encode())))
+    may = reduce(and_, (sf.contains(value, sf.lit(bytearray(one.encode()))) for one in wanted))
     for escape in escapes:
         may |= sf.contains(value, sf.lit(bytearray(escape)))
     columns = [name for name in (*PLACE, "topic", "day", "key", "value") if name in records.columns]

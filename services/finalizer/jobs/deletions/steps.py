@@ -13,7 +13,15 @@ from pyspark.errors import PySparkException
 from services.accounts.core.deletions import STEPS, Step
 from services.finalizer import progress
 from services.finalizer.driver import Driver, clock_ms
-from services.finalizer.jobs.deletions.finding import Subject, TooManyViews, apis_of, keys_of, sessions_of
+from services.finalizer.jobs.deletions.finding import (
+    Found,
+    Subject,
+    TooManyViews,
+    apis_of,
+    find,
+    keys_of,
+    sessions_of,
+)
 from services.finalizer.jobs.deletions.learned import Learned
 from services.finalizer.jobs.deletions.open_state import OpenState
 from services.finalizer.jobs.deletions.tables import forget
@@ -90,6 +98,8 @@ class Deletions:
         self._clock_ms = clock_ms
         #: By request and step, the ends that were seen when it began to wait for them.
         self._awaited: dict[tuple[str, Step], Ends] = {}
+        #: By viewer's request, what the first step has found, for the second.
+        self._found: dict[str, Found] = {}
         #: By request that Spark failed for: the wait before the next try, and when that is, ms.
         self._failed: dict[str, tuple[int, int]] = {}
         self._steps: Final[Mapping[Step, Callable[[Work], Outcome]]] = {
@@ -164,13 +174,19 @@ class Deletions:
     def _find(self, work: Work) -> Outcome:
         if not self._has_landed(work, Step.FOUND, [BEACONS.name]):
             return None
-        sessions = sessions_of(self._driver, _subject(work))
+        subject = _subject(work)
+        found = None if subject.viewer is None else find(self._driver, subject)
+        sessions = sessions_of(self._driver, subject, found)
         self._requests.keep_sessions(work, sessions)
         work.sessions[:] = sessions
+        if found is not None:
+            self._found[work.id] = found
         return {"sessions": len(sessions)}
 
     def _delete_state(self, work: Work) -> Outcome:
-        keys = keys_of(self._driver, _subject(work), now_ms=self._clock_ms())
+        # Once, at once: a later try searches what has come by then, too.
+        found = self._found.pop(work.id, None)
+        keys = keys_of(self._driver, _subject(work), found, now_ms=self._clock_ms())
         return self._state.delete(work.id, work.customer_id, keys, work.sessions)
 
     def _delete_learned(self, work: Work) -> Outcome:

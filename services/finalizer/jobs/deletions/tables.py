@@ -1,9 +1,8 @@
 """Deletes one viewer's data, or all of a customer's, from every table, and reports what was deleted from each."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -20,8 +19,10 @@ from services.finalizer.streaming.starting import note_landed
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.hadoop_files import holds_data
+from services.finalizer.warehouse.scan import read_where
 from services.finalizer.warehouse.tables import Table
-from services.finalizer.warehouse.views_table import read
+from services.finalizer.warehouse.views_table import is_empty, read
 
 log = structlog.get_logger(__name__)
 
@@ -68,8 +69,9 @@ def forget(
     with _all(turns):
         for table in tables.those_of(driver.settings.row_topics):
             step()
-            spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
-            vacuum(spark, warehouse, table, hours=0)
+            if holds_data(spark, table.path(warehouse)):
+                spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
+                vacuum(spark, warehouse, table, hours=0)
     log.info("forgotten", rows=report.rows, slices=report.slices)
     return report
 
@@ -86,19 +88,21 @@ def _forget_viewer(driver: Driver, subject: Subject, viewer_id: str, at_ms: int)
     found = find(driver, subject)
     # Before anything is deleted: afterwards the slices that counted them cannot be found.
     driver.serving.mark_dirty(found.slices)
-    rows = {}
-    for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
+    rows: dict[str, int] = {}
+    for table in _filled(driver, rows, tables.RAW.values()):
         # What was rejected may be no JSON; beacons are, and hold ids as values.
-        holds = holding_anywhere if table is tables.REJECTED else holding
-        theirs = _of_raw(read(spark, warehouse, table), customer_id, found.keys, partial(holds, wanted=viewer_id))
+        records = _named_by_key(driver, table, customer_id)
+        by_id = (holding_anywhere if table is tables.REJECTED else holding)(records, viewer_id)
+        theirs = _of_raw(records, by_id, found.keys)
         rows[table.name] = _delete_records(driver, table, theirs, ["day"])
-    of_applications = driver.settings.row_topics
-    for table in (tables.UNPARSED, *([tables.UNPARSED_ROWS] if of_applications else [])):
-        theirs = holding(holding(read(spark, warehouse, table), viewer_id), customer_id)
+    for table in _filled(driver, rows, _unparsed(driver)):
+        theirs = holding(read(spark, warehouse, table), viewer_id, customer_id)
         rows[table.name] = _delete_records(driver, table, theirs, ["topic"] if table is tables.UNPARSED_ROWS else [])
-    for topic in of_applications:
-        if "customer_id" in tables.ROWS[topic.name].schema.fieldNames():
-            rows[topic.name] = _delete_rows(driver, topic, subject, viewer_id)
+    for topic in driver.settings.row_topics:
+        table = tables.ROWS[topic.name]
+        if "customer_id" in table.schema.fieldNames():
+            is_without = is_empty(spark, warehouse, table)
+            rows[topic.name] = 0 if is_without else _delete_rows(driver, topic, subject, viewer_id)
     driver.crash_points.reach("merged")
     rows["serving.views"] = driver.serving.forget_views(customer_id, [viewer_id], sorted(found.views), at_ms=at_ms)
     # The views last: by them a repetition finds the rest.
@@ -112,19 +116,19 @@ def _forget_customer(driver: Driver, customer_id: str) -> Report:
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     # First: a right that is missing is known before tables are read.
     rows = customer_limits.delete_counts(driver.settings.customers_database, customer_id)
-    for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
-        records = read(spark, warehouse, table)
+    for table in _filled(driver, rows, tables.RAW.values()):
+        records = _named_by_key(driver, table, customer_id)
         nameless = holding(records.where(sf.col("key").isNull()), customer_id)
         theirs = records.where(is_keyed(customer_id)).select(*PLACE, "day").union(nameless.select(*PLACE, "day"))
         rows[table.name] = _delete_records(driver, table, theirs, ["day"])
-    of_applications = driver.settings.row_topics
-    for table in (tables.UNPARSED, *([tables.UNPARSED_ROWS] if of_applications else [])):
+    for table in _filled(driver, rows, _unparsed(driver)):
         theirs = holding(read(spark, warehouse, table), customer_id)
         rows[table.name] = _delete_records(driver, table, theirs, ["topic"] if table is tables.UNPARSED_ROWS else [])
     driver.crash_points.reach("merged")
     rows |= driver.serving.forget_customer(customer_id)
     of_customer = sf.col("customer_id") == customer_id
-    for table in (*_OF_VIEWS, tables.ROLLUPS, *(tables.ROWS[topic.name] for topic in of_applications)):
+    of_applications = [tables.ROWS[topic.name] for topic in driver.settings.row_topics]
+    for table in (*_OF_VIEWS, tables.ROLLUPS, *of_applications):
         if "customer_id" in table.schema.fieldNames():
             rows[table.name] = _delete(driver, table, of_customer, ["customer_id"])
     return Report(rows, 0)
@@ -138,23 +142,37 @@ _VIEW_KEYS: Final = {
 }
 
 
-def _of_raw(
-    records: DataFrame, customer_id: str, keys: Collection[bytes], holding_id: Callable[[DataFrame], DataFrame]
-) -> DataFrame:
+def _unparsed(driver: Driver) -> list[Table]:
+    return [tables.UNPARSED, *([tables.UNPARSED_ROWS] if driver.settings.row_topics else [])]
+
+
+def _filled(driver: Driver, rows: dict[str, int], wanted: Iterable[Table]) -> Iterator[Table]:
+    """Those of the tables that have rows, one after the other. Of the others `rows` says that none is deleted."""
+    for table in wanted:
+        if is_empty(driver.spark, driver.settings.warehouse_dir, table):
+            rows[table.name] = 0
+        else:
+            yield table
+
+
+def _named_by_key(driver: Driver, table: Table, customer_id: str) -> DataFrame:
+    """The records of a raw table that may be the customer's by their key: it is the customer's, or they have none."""
+    may = sf.col("key").isNull() | is_keyed(customer_id)
+    return read_where(driver.spark, driver.settings.warehouse_dir, table, may)
+
+
+def _of_raw(records: DataFrame, by_id: DataFrame, keys: Collection[bytes]) -> DataFrame:
+    """The places of records of these keys, and of those found `by_id`: what was rejected may have no key."""
     of_views = records.sparkSession.createDataFrame([(bytearray(key),) for key in keys], "key binary")
-    # What was rejected may have no key; then only its bytes show whose it is.
-    by_id = holding_id(records.where(sf.col("key").isNull() | is_keyed(customer_id)))
-    return (
-        records.join(sf.broadcast(of_views), "key", "left_semi")
-        .select(*PLACE, "day")
-        .union(by_id.select(*PLACE, "day"))
-    )
+    by_key = records.join(sf.broadcast(of_views), "key", "left_semi")
+    return by_key.select(*PLACE, "day").union(by_id.select(*PLACE, "day"))
 
 
 def _delete_rows(driver: Driver, topic: RowTopic, subject: Subject, viewer_id: str) -> int:
     """Deletes the customer's rows of an application that hold the id as a value, in any field, or are of the viewer's sessions."""
     table = tables.ROWS[topic.name]
-    rows = read(driver.spark, driver.settings.warehouse_dir, table).where(sf.col("customer_id") == subject.customer_id)
+    of_customer = sf.col("customer_id") == subject.customer_id
+    rows = read_where(driver.spark, driver.settings.warehouse_dir, table, of_customer)
     plain = [name for name in columns_of(topic).fieldNames() if name not in topic.as_json]
     parts = [sf.to_json(sf.struct(*plain)), *(sf.coalesce(name, sf.lit("null")) for name in topic.as_json)]
     value = sf.encode(sf.concat(sf.lit("["), sf.concat_ws(",", *parts), sf.lit("]")), "utf-8")
@@ -186,7 +204,9 @@ def _delete(driver: Driver, table: Table, condition: Column, key: Sequence[str])
     """Deletes rows by their keys: the condition itself would be in the table's log, and the viewer's id with it."""
     step()
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
-    theirs = read(spark, warehouse, table).where(condition).select(*key).persist()
+    if is_empty(spark, warehouse, table):
+        return 0
+    theirs = read_where(spark, warehouse, table, condition).select(*key).persist()
     try:
         count = theirs.count()
         if count:

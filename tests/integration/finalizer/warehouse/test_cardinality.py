@@ -48,9 +48,17 @@ def invented(**fields: Any) -> list[View]:
     ]
 
 
-def test_invented_values_make_few_rollups_with_exact_totals(warehouse: Warehouse) -> None:
+def test_invented_values_make_few_rollups_with_exact_totals_and_a_customer_may_have_a_limit_of_its_own(
+    warehouse: Warehouse,
+) -> None:
     honest = [a_view(f"honest-{n}", cdn="akamai", watch_ms=1_000, viewer_id="one") for n in range(3)]
-    warehouse.land([*invented(), *honest, a_view("other", customer="other", cdn="mine", watch_ms=1)])
+    dsn = warehouse.settings.customers_database
+    migrate(dsn, "collector", MIGRATIONS_DIR)
+    limit(dsn, "INSERT INTO collector.customers (customer_id, members_max) VALUES ('own', 20)")
+    warehouse.land(
+        [*invented(), *honest, a_view("other", customer="other", cdn="mine", watch_ms=1), *invented(customer="own")]
+    )
+    assert {customer: cdns(warehouse, customer) for customer in ("acme", "own")} == {"acme": 6, "own": 21}
     stored = rows(warehouse)
     assert {grain: len(of(stored, grain)) for grain in ("minute", "hour", "day")} == dict.fromkeys(
         ("minute", "hour", "day"), MEMBERS_MAX + 1
@@ -63,14 +71,27 @@ def test_invented_values_make_few_rollups_with_exact_totals(warehouse: Warehouse
     assert served(warehouse) == {
         (row["grain"], *row["members"]): row["views"] for row in [*of(stored, "hour"), *of(stored, "day")]
     }
-    # A revision moves a view to another value: the hour is counted again as a whole.
-    warehouse.land(
-        [a_view(f"invented-{n}", cdn="late", watch_ms=n, revision=2, viewer_id=f"viewer-{n}") for n in (0, 7)]
-    )
+    # A revision moves a view to another value: the hour is counted again as a whole. A limit is in force with the next batch.
+    limit(dsn, "UPDATE collector.customers SET members_max = 2 WHERE customer_id = 'own'")
+    late = [a_view(f"invented-{n}", cdn="late", watch_ms=n, revision=2, viewer_id=f"viewer-{n}") for n in (0, 7)]
+    warehouse.land([*late, a_view("one-more", customer="own", cdn="one-more")])
     stored = rows(warehouse)
     expect_exact(stored)
     by_cdn = {row["members"][0]: row["views"] for row in of(stored, "hour")}
     assert by_cdn == {"akamai": 3, "late": 2, **{f"cdn-{n:02}": 1 for n in (1, 2, 3)}, "(other)": INVENTED - 5}
+    assert cdns(warehouse, "own") == 3
+    # And while the database of customers is away.
+    limit(dsn, "ALTER SCHEMA limits RENAME TO away")
+    warehouse.land([a_view("and-another", customer="own", cdn="and-another")])
+    assert cdns(warehouse, "own") == 3
+    with psycopg.connect(dsn) as connection:
+        default = connection.execute("SELECT name, value FROM away.defaults").fetchall()
+    assert default == [("members_max", MEMBERS_MAX)]
+
+
+def limit(dsn: str, statement: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute(statement)
 
 
 def test_an_hour_that_is_counted_by_minutes_is_counted_whole_when_it_has_too_many_members_or_other_sets(
@@ -174,28 +195,8 @@ def test_a_batch_of_many_bytes_is_landed_in_pieces(warehouse: Warehouse, monkeyp
             "SELECT count(*), count(DISTINCT view_id), sum(revision) FROM serving.views"
         ).fetchone()
     assert found == (INVENTED + 1, INVENTED + 1, 2 * INVENTED + 1)
-    stored = warehouse.spark.read.format("delta").load(tables.VIEWS.path(warehouse.settings.warehouse_dir))
-    assert sorted(
-        (row["view_id"], row["revision"]) for row in stored.select("view_id", "revision").collect()
-    ) == sorted([(f"invented-{n}", 2) for n in range(INVENTED)] + [("one-more", 1)])
-
-
-def test_a_customer_has_as_many_members_as_its_own_limit_says(warehouse: Warehouse) -> None:
-    dsn = warehouse.settings.customers_database
-    migrate(dsn, "collector", MIGRATIONS_DIR)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("INSERT INTO collector.customers (customer_id, members_max) VALUES ('acme', 20)")
-        warehouse.land([*invented(), *invented(customer="other")])
-        assert {customer: cdns(warehouse, customer) for customer in ("acme", "other")} == {"acme": 21, "other": 6}
-        # It is in force with the next batch, and while the database of customers is away.
-        connection.execute("UPDATE collector.customers SET members_max = 2 WHERE customer_id = 'acme'")
-        warehouse.land([a_view("one-more", cdn="one-more")])
-        assert cdns(warehouse, "acme") == 3
-        connection.execute("ALTER SCHEMA limits RENAME TO away")
-        warehouse.land([a_view("and-another", cdn="and-another")])
-        assert cdns(warehouse, "acme") == 3
-        default = connection.execute("SELECT name, value FROM away.defaults").fetchall()
-    assert default == [("members_max", MEMBERS_MAX)]
+    stored = warehouse.installation.table(tables.VIEWS.name, "SELECT view_id, revision FROM t")
+    assert sorted(stored) == sorted([(f"invented-{n}", 2) for n in range(INVENTED)] + [("one-more", 1)])
 
 
 def cdns(warehouse: Warehouse, customer: str) -> int:
@@ -205,8 +206,10 @@ def cdns(warehouse: Warehouse, customer: str) -> int:
 
 
 def rows(warehouse: Warehouse) -> list[dict[str, Any]]:
-    table = warehouse.spark.read.format("delta").load(tables.ROLLUPS.path(warehouse.settings.warehouse_dir))
-    return [row.asDict() for row in table.collect()]
+    """Table `rollups`, read without Spark."""
+    columns = ("grain", "customer_id", "dimensions", "members", *MEASURES)
+    found = warehouse.installation.table(tables.ROLLUPS.name, f"SELECT {', '.join(columns)} FROM t")
+    return [dict(zip(columns, row, strict=True)) for row in found]
 
 
 def of(stored: list[dict[str, Any]], grain: str, dimensions: str = "cdn") -> list[dict[str, Any]]:

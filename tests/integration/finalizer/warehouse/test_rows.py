@@ -1,5 +1,6 @@
 """What applications emit, in the warehouse: each row once, the newest revision, also if records land again."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,9 +40,11 @@ class Rows:
 
     spark: SparkSession
     folder: Path
+    empty_tables: Path
     dies: Dies = field(default_factory=Dies)
 
     def __post_init__(self) -> None:
+        shutil.copytree(self.empty_tables, self._warehouse)
         tables.ensure(self.spark, self._warehouse, auto_compact=False, rows_of=[_BY_NAME[name] for name in TOPICS])
 
     @property
@@ -96,8 +99,10 @@ def user(version: int) -> bytes:
     )
 
 
-def test_rows_of_applications_stand_once_and_as_their_newest_revision(spark: SparkSession, tmp_path: Path) -> None:
-    rows = Rows(spark, tmp_path)
+def test_rows_of_applications_stand_once_and_as_their_newest_revision(
+    spark: SparkSession, tmp_path: Path, empty_tables: Path
+) -> None:
+    rows = Rows(spark, tmp_path, empty_tables)
     span = SpanFields(span_id="1" * 16, name="GET", service="shop", start_us=1, duration_us=2, attrs={"a": {"b": 1}})
     first = [
         (0, NOW_MS, trace("a", 2, services=[TraceService("shop", 1, 0, 5)], spans=[span])),

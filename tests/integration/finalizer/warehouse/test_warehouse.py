@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import nullcontext
-from itertools import zip_longest
 from pathlib import Path
 
 import duckdb
@@ -29,6 +28,7 @@ from services.finalizer.serving.published import Slice
 from services.finalizer.serving.refused import hash_of
 from services.finalizer.streaming import rollups, starting
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.table_log import described
 from services.finalizer.warehouse.views_table import read
 from shared import codec
 from shared.schemas.span import SpanFields
@@ -83,6 +83,12 @@ def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse
 
     assert (count("bronze"), count("late"), count("unparsed")) == (len(beacons) + 3, 10, 3)
     assert (count("traces"), count("unparsed_rows")) == (3, 3)
+
+    # What a writer that died has left in a table without rows.
+    place = Path(warehouse.settings.warehouse_dir)
+    left = next((place / "late").glob("day=*/*.parquet"))
+    (place / "rejected" / left.parent.name).mkdir()
+    shutil.copy(left, place / "rejected" / left.parent.name)
 
     # Also after a death half way: the views go last, since by them the rest is found.
     warehouse.dies.point = "merged"
@@ -150,7 +156,7 @@ def _trace(customer: str, viewer: str) -> bytes:
 
 
 def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(warehouse: Warehouse) -> None:
-    old = [a_view(f"old-{n}") for n in range(4)]
+    old = [a_view(f"old-{n}", day=MORNING_MS // DAY_MS + n % 3) for n in range(9)]
     recent_ms = NOW_MS - 40 * DAY_MS
     recent = [
         a_view(
@@ -163,8 +169,8 @@ def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(wareho
         for n in range(6)
     ]
     # A batch writes a file for each of its days.
-    for batch in zip_longest(old, recent):
-        warehouse.land((one for one in batch if one is not None), rebuilds=False)
+    for number in range(3):
+        warehouse.land([*old[3 * number :][:3], *recent[2 * number :][:2]], rebuilds=False)
     warehouse.driver.rebuilding.rebuild_dirty(warehouse.spark, "test")
     place = Path(warehouse.settings.warehouse_dir)
     assert len(list((place / "views").glob("day=*/*.parquet"))) >= 10
@@ -271,15 +277,35 @@ def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession
     for table in tables.OF_VIEWS:
         assert set(spark.read.format("delta").load(table.path(str(tmp_path))).columns) == set(table.columns())
         properties = spark.sql(f"SHOW TBLPROPERTIES {table.sql_name(str(tmp_path))}").collect()
-        assert table.properties.items() <= {(row["key"], row["value"]) for row in properties}
+        shown = {(row["key"], row["value"]) for row in properties}
+        assert table.properties.items() <= shown
+        # What the log says is what Spark says.
+        there = described(spark, table.path(str(tmp_path)))
+        assert there is not None
+        assert (
+            there.schema.simpleString()
+            == spark.read.format("delta").load(table.path(str(tmp_path))).schema.simpleString()
+        )
+        assert table.properties.items() <= there.properties.items() <= shown
+    detail = spark.sql(f"DESCRIBE DETAIL {tables.BRONZE.sql_name(str(tmp_path))}").collect()[0]
+    assert id_of(spark, tmp_path / "bronze") == detail["id"]
+    # A folder that is not there, and one where the creation of a table was cut off.
+    (tmp_path / "begun" / "_delta_log").mkdir(parents=True)
+    assert id_of(spark, tmp_path / "none") is id_of(spark, tmp_path / "begun") is None
     # What it held goes on to count.
     assert starting.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
 
 
+def id_of(spark: SparkSession, path: Path) -> str | None:
+    there = described(spark, str(path))
+    return None if there is None else there.id
+
+
 def test_where_streams_had_landed_is_known_without_the_rows_and_the_checkpoint(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, empty_tables: Path
 ) -> None:
     settings = finalizer_settings(tmp_path, "postgresql://u@db", applications="recordings")
+    shutil.copytree(empty_tables, settings.warehouse_dir)
     tables.ensure(spark, settings.warehouse_dir, auto_compact=False, rows_of=settings.row_topics)
     spark.sql(
         f"INSERT INTO {tables.BRONZE.sql_name(settings.warehouse_dir)} (topic, kafka_partition, kafka_offset, day, topic_id)"
@@ -308,38 +334,36 @@ def test_where_streams_had_landed_is_known_without_the_rows_and_the_checkpoint(
     assert known(VIEWS.name, "recreated") == known(LATE.name) == {}
 
 
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_day_is_exported_to_files_that_other_tools_read(
-    warehouse: Warehouse, tmp_path: Path, file_format: str
-) -> None:
+def test_a_day_is_exported_to_files_that_other_tools_read(warehouse: Warehouse, tmp_path: Path) -> None:
     awkward = 'a "quoted", line\nbroken title'
     views = [a_view("one", video_title=awkward, custom={"plan": "gold"}), a_view("gone", deleted=True)]
     other_day = a_view("other", day=MORNING_MS // DAY_MS + 1)
     warehouse.land([*views, other_day], rebuilds=False)
-    folder = tmp_path / "export"
-
-    table = tables.VIEWS.path(warehouse.settings.warehouse_dir)
-    rows = export(warehouse.spark, table, MORNING_MS // DAY_MS, to=str(folder), file_format=file_format)
-
-    reader = "read_csv" if file_format == "csv" else "read_parquet"
-    with duckdb.connect() as connection:
-        query = f"SELECT view_id, video_title, custom::text FROM {reader}('{folder}/*.{file_format}')"
-        found = connection.execute(query).fetchall()
-    assert rows == len(found) == 1
-    assert found[0][:2] == ("one", awkward)
-    assert "gold" in found[0][2]
     # Bytes that fill more than a line of base64.
     long = mux(1, "viewstart", 0, view_id="long", video_title="x" * 500)
     warehouse.land_raw([long])
+    table = tables.VIEWS.path(warehouse.settings.warehouse_dir)
     bronze = tables.BRONZE.path(warehouse.settings.warehouse_dir)
-    records = tmp_path / "records"
-    assert export(warehouse.spark, bronze, T0 // DAY_MS, to=str(records), file_format=file_format) == 1
-    with duckdb.connect() as connection:
-        bytes_of = "from_base64(value)" if file_format == "csv" else "value"
-        found = connection.execute(f"SELECT {bytes_of} FROM {reader}('{records}/*.{file_format}')").fetchall()
-    assert found == [(codec.BEACON.encode(long),)]
-    with pytest.raises(FileExistsError, match="exists"):
-        export(warehouse.spark, table, 1, to=str(folder), file_format=file_format)
+    for file_format, reader, bytes_of in (
+        ("csv", "read_csv", "from_base64(value)"),
+        ("parquet", "read_parquet", "value"),
+    ):
+        folder, records = tmp_path / f"views-{file_format}", tmp_path / f"records-{file_format}"
+
+        rows = export(warehouse.spark, table, MORNING_MS // DAY_MS, to=str(folder), file_format=file_format)
+
+        with duckdb.connect() as connection:
+            query = f"SELECT view_id, video_title, custom::text FROM {reader}('{folder}/*.{file_format}')"
+            found = connection.execute(query).fetchall()
+        assert rows == len(found) == 1, file_format
+        assert found[0][:2] == ("one", awkward), file_format
+        assert "gold" in found[0][2], file_format
+        assert export(warehouse.spark, bronze, T0 // DAY_MS, to=str(records), file_format=file_format) == 1
+        with duckdb.connect() as connection:
+            found = connection.execute(f"SELECT {bytes_of} FROM {reader}('{records}/*.{file_format}')").fetchall()
+        assert found == [(codec.BEACON.encode(long),)], file_format
+        with pytest.raises(FileExistsError, match="exists"):
+            export(warehouse.spark, table, 1, to=str(folder), file_format=file_format)
 
 
 def test_the_serving_database_of_a_stopped_finalizer_refuses_it(warehouse: Warehouse) -> None:

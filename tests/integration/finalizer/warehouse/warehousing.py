@@ -159,7 +159,9 @@ class Warehouse:
         for key, value, at_ms in records:
             rows.append((topic, partition, self._offset, at_ms, bytearray(key), bytearray(value)))
             self._offset += 1
-        frame = self.spark.createDataFrame(rows, _SCHEMA)
+        # In as many parts as it is: one part needs no exchange.
+        parts = int(self.spark.conf.get("spark.sql.leafNodeDefaultParallelism") or 1)
+        frame = self.spark.createDataFrame(rows, _SCHEMA).coalesce(parts)
         return frame.withColumn("timestamp", sf.timestamp_millis("at_ms")).drop("at_ms")
 
 
