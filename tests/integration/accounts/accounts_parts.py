@@ -4,12 +4,12 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
-from uuid import uuid4
+from typing import Any, Final
 
 import psycopg
 from aiohttp import DummyCookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
+from argon2 import PasswordHasher
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
@@ -19,11 +19,15 @@ from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
+from services.accounts.password_hashes import Passwords
 from services.accounts.service import Accounts
 from services.accounts.store import schema
 from services.rim.http.openapi import CSRF_HEADER
+from tests.integration.parts.databases import migrated_database
 
 PASSWORD = "a fairly long one 7"
+#: Argon2id with the least work: the usual hashes would take most of the CPU time. `test_accounts.py` has what is stored by default.
+QUICK: Final = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 HERE: dict[str, Any] = {"address": "203.0.113.7", "agent": "Firefox\0\ud800"}
 
 
@@ -95,12 +99,17 @@ class Site:
             return connection.execute(query).fetchall()
 
 
+def passwords() -> Passwords:
+    """Those of tests."""
+    return Passwords(QUICK)
+
+
 @asynccontextmanager
 async def site(
     dsn: str, *, external: External | None = None, port: int | None = None, **options: Any
 ) -> AsyncIterator[Site]:
     """An application of its own over this database."""
-    accounts = Accounts(dsn, seconds_max=20.0, **options)
+    accounts = Accounts(dsn, seconds_max=20.0, passwords=passwords(), **options)
     await accounts.open()
     identities, cookie = Identities(accounts.postgres), Cookie(is_secure=False)
     app = web.Application()
@@ -121,9 +130,7 @@ async def site(
 @asynccontextmanager
 async def new_site(postgres: Postgres, **given: Any) -> AsyncIterator[Site]:
     """A site on an empty database; `given` is for `site`."""
-    dsn = postgres.create_database(f"accounts_{uuid4().hex}")
-    schema.migrate(dsn)
-    async with site(dsn, **given) as made:
+    async with site(migrated_database(postgres, "accounts", schema.migrate), **given) as made:
         yield made
 
 

@@ -10,7 +10,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 from aiohttp import web
-from argon2 import PasswordHasher
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
@@ -32,6 +31,8 @@ from services.accounts.store.logins.links import LinkSpent
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import PostgresAway
 from services.rim.http.openapi import CSRF_HEADER
+from tests.integration.accounts.accounts_parts import QUICK, passwords
+from tests.integration.parts.databases import migrated_database
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, paths_of, status_of
 
 pytestmark = pytest.mark.integration
@@ -42,13 +43,20 @@ HERE = {"address": "203.0.113.7", "agent": "Firefox\0\ud800"}
 
 @pytest.fixture
 def dsn(postgres: Postgres) -> str:
-    made = postgres.create_database(f"accounts_{uuid4().hex}")
-    schema.migrate(made)
-    return made
+    return migrated_database(postgres, "accounts", schema.migrate)
 
 
 @pytest.fixture
 async def accounts(dsn: str) -> AsyncIterator[Accounts]:
+    made = Accounts(dsn, seconds_max=20.0, passwords=passwords())
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def as_installed(dsn: str) -> AsyncIterator[Accounts]:
+    """Those whose passwords are hashed with as much work as outside of tests."""
     made = Accounts(dsn, seconds_max=20.0)
     await made.open()
     yield made
@@ -104,7 +112,7 @@ async def test_a_session_holds_for_all_dashboards_and_across_restarts_until_it_i
     with pytest.raises(LoginWrong):
         await accounts.log_in("nobody@example.com", PASSWORD, **HERE)
     one, two = [await accounts.log_in("OWNER@example.com", PASSWORD, **HERE) for _ in range(2)]
-    other = Accounts(dsn, seconds_max=20.0)
+    other = Accounts(dsn, seconds_max=20.0, passwords=passwords())
     await other.open()
     elsewhere = Identities(other.postgres)
     principal = await elsewhere.principal(one)
@@ -127,13 +135,13 @@ async def test_a_session_holds_for_all_dashboards_and_across_restarts_until_it_i
     ]
 
 
-async def test_what_is_stored_lets_nobody_in(accounts: Accounts, dsn: str) -> None:
-    session = await first_owner(accounts)
+async def test_what_is_stored_lets_nobody_in(as_installed: Accounts, dsn: str) -> None:
+    session = await first_owner(as_installed)
     ((stored,),) = rows(dsn, "SELECT password_hash FROM accounts.people")
     assert str(stored).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     ((hashed,),) = rows(dsn, "SELECT hash FROM accounts.sessions")
     assert isinstance(hashed, bytes)
-    identities = Identities(accounts.postgres)
+    identities = Identities(as_installed.postgres)
     assert await identities.principal(replace(session, secret=hashed.hex()[:43])) is None
     assert await identities.principal(replace(session, kind=Kind.TOKEN)) is None
     # Whoever reads the database finds no secret in it, in any table.
@@ -142,16 +150,16 @@ async def test_what_is_stored_lets_nobody_in(accounts: Accounts, dsn: str) -> No
     assert parsed_credential(Kind.SESSION, session.text) == session
 
 
-async def test_a_hash_of_less_work_is_made_again_at_the_next_login(accounts: Accounts, dsn: str) -> None:
-    await first_owner(accounts)
-    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+async def test_a_hash_of_less_work_is_made_again_at_the_next_login(as_installed: Accounts, dsn: str) -> None:
+    await first_owner(as_installed)
+    weak = await passwords().hash(PASSWORD)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("UPDATE accounts.people SET password_hash = %s", (weak,))
     with pytest.raises(LoginWrong):
-        await accounts.log_in("owner@example.com", "a wrong password", **HERE)
+        await as_installed.log_in("owner@example.com", "a wrong password", **HERE)
     assert rows(dsn, "SELECT password_hash FROM accounts.people") == [(weak,)]
     for _ in range(2):
-        await accounts.log_in("owner@example.com", PASSWORD, **HERE)
+        await as_installed.log_in("owner@example.com", PASSWORD, **HERE)
         ((stored,),) = rows(dsn, "SELECT password_hash FROM accounts.people")
         assert str(stored).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
@@ -160,7 +168,7 @@ class CountingPasswords(Passwords):
     """Says how much work was done."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(QUICK)
         self.checks = 0
 
     def _verified(self, stored: str, password: str) -> bool:
@@ -170,14 +178,14 @@ class CountingPasswords(Passwords):
 
 
 async def test_an_unknown_account_takes_as_much_work(dsn: str) -> None:
-    passwords = CountingPasswords()
-    accounts = Accounts(dsn, seconds_max=20.0, passwords=passwords)
+    counting = CountingPasswords()
+    accounts = Accounts(dsn, seconds_max=20.0, passwords=counting)
     await accounts.open()
     await first_owner(accounts)
     for number, email in enumerate(("owner@example.com", "nobody@example.com", "nobody\0@example.com"), 1):
         with pytest.raises(LoginWrong):
             await accounts.log_in(email, "a wrong password", **HERE)
-        assert passwords.checks == number
+        assert counting.checks == number
     await accounts.close()
 
 

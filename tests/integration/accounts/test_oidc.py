@@ -21,7 +21,7 @@ from services.accounts.provider import Provider, ProviderRefused
 from services.accounts.service import LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.logins.external import Begun
-from tests.integration.accounts.accounts_parts import PASSWORD, Site, site
+from tests.integration.accounts.accounts_parts import PASSWORD, Site, new_site, site
 
 pytestmark = pytest.mark.integration
 
@@ -50,9 +50,8 @@ def listens(port: int) -> bool:
 
 @pytest.fixture
 async def home(postgres: Postgres, issuer: str) -> AsyncIterator[Site]:
-    dsn = postgres.create_database(f"oidc_{uuid4().hex}")
-    schema.migrate(dsn)
-    async with site(dsn, external=External(Provider(issuer, "playhead", SECRET, BACK), "Acme ID"), port=PORT) as made:
+    external = External(Provider(issuer, "playhead", SECRET, BACK), "Acme ID")
+    async with new_site(postgres, external=external, port=PORT) as made:
         yield made
 
 

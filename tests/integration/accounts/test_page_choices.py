@@ -2,17 +2,15 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
 from services.accounts.core.thresholds import DEFAULTS, METRICS
-from services.accounts.store import schema
 from services.accounts.store.customers import custom_dimensions, saved_views
 from shared.directions import WORSE
-from tests.integration.accounts.accounts_parts import Site, site
+from tests.integration.accounts.accounts_parts import Site, new_site
 
 pytestmark = pytest.mark.integration
 
@@ -21,9 +19,7 @@ LINK = "/explore?customer=acme&range=24h&metrics=rebuffer_fraction"
 
 @pytest.fixture
 async def home(postgres: Postgres) -> AsyncIterator[Site]:
-    dsn = postgres.create_database(f"choices_{uuid4().hex}")
-    schema.migrate(dsn)
-    async with site(dsn) as made:
+    async with new_site(postgres) as made:
         yield made
 
 

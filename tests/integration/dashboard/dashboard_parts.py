@@ -80,21 +80,34 @@ class Installation:
         """A bearer token that reads everything."""
         return make_tenant(self.postgres.dsn, organisation="Tests", email=WATCHER).token
 
+    @cached_property
+    def _producer(self) -> Producer:
+        # A test may stop the broker for a while.
+        return Producer(client_config(self.settings, "test") | {"acks": "all", "reconnect.backoff.max.ms": 500})
+
     def login_url(self) -> str:
         """An address that logs the owner of everything in, once."""
         return f"{self.url}login#{login_link(self.postgres.dsn, WATCHER)}"
 
     def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: Any) -> None:
         """Puts one live record into the topic, as the processor would."""
+        self.put(customer_id, bucket_ms, partition, **figures)
+        self.flush()
+
+    def put(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: Any) -> None:
+        """The same of one of several records: they are in the topic after `flush`."""
         zeros = dict.fromkeys(
             set(Live.__struct_fields__) - {"partition", "customer_id", "bucket_ms", "schema_version", "slices"}, 0
         )
         live = Live(
             schema_version=1, partition=partition, customer_id=customer_id, bucket_ms=bucket_ms, **(zeros | figures)
         )
-        producer = Producer(client_config(self.settings, "test") | {"acks": "all"})
-        producer.produce(LIVE.name, codec.LIVE.encode(live), f"{partition}:{customer_id}:{bucket_ms}", partition)
-        assert producer.flush(30) == 0
+        key = f"{partition}:{customer_id}:{bucket_ms}"
+        self._producer.produce(LIVE.name, codec.LIVE.encode(live), key, partition)
+
+    def flush(self) -> None:
+        """Waits until all records are in their topic."""
+        assert self._producer.flush(30) == 0
 
     def publish_others(self, customer_id: str, dimension: str, views: int) -> None:
         """Says that so many views of today are under "(other)"."""

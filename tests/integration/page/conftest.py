@@ -11,7 +11,7 @@ from shared.schemas.alerts.event import AlertEvent
 from shared.topics import LIVE
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_alerts
-from tests.integration.page.looking import Seen, logged_in
+from tests.integration.page.looking import LOOKS, Seen, logged_in
 from tests.integration.page.page_parts import OWNER, Looked, looked_at
 from tests.integration.parts.brokers import OF_COLLECTOR, broker_with_topics
 from tests.integration.parts.browsing import chromium, undisturbed
@@ -42,6 +42,16 @@ def seen(context: BrowserContext, looked: Looked) -> Iterator[Seen]:
     """A page; a test fails when it logs an error or asks anybody else for anything."""
     with undisturbed(context, looked.url) as page:
         yield Seen(page, looked.url)
+
+
+@pytest.fixture
+def timed(browser: Browser, context: BrowserContext, looked: Looked) -> Iterator[Seen]:
+    """The same by a clock that a test sets. It would be that of all pages of a context."""
+    own = browser.new_context(**LOOKS, storage_state=context.storage_state())
+    with undisturbed(own, looked.url) as page:
+        page.clock.install()
+        yield Seen(page, looked.url)
+    own.close()
 
 
 @pytest.fixture(scope="package")

@@ -6,23 +6,30 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, FloatRect, Page, expect
+from playwright.sync_api import Browser, BrowserContext, FloatRect, Locator, Page, expect
 
 from services.accounts.commands import login_link
 from shared.schemas.view import View
 from tests.integration.page import page_settings
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LONG_TITLE
-from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import FIGURES, counts_at
 
 ZONE: Final = "Europe/Berlin"
+#: Of a context. Nothing moves: each frame costs CPU time.
+LOOKS: Final[dict[str, Any]] = {
+    "viewport": {"width": 1280, "height": 900},
+    "timezone_id": ZONE,
+    "reduced_motion": "reduce",
+}
 PHONE: Final = {"width": 390, "height": 844}
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 SCREENS: Final = (
     *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
     *("settings?part=thresholds", "integration", "integration?customer=acme", *page_settings.SCREENS),
@@ -59,6 +66,10 @@ COUNT_SKELETONS: Final = """() => { window.skeletons = 0; new MutationObserver((
     for (const { addedNodes } of changes) for (const node of addedNodes)
         if (node.matches?.(".skeleton") || node.querySelector?.(".skeleton")) window.skeletons += 1;
 }).observe(document.body, { childList: true, subtree: true }); }"""
+_ROWS: Final = """(rows) => rows.map((row) =>
+    ["th", "td"].map((kind) => [...row.querySelectorAll(kind)].map((one) => one.innerText)))"""
+_TEXTS: Final = """(rows, parts) => rows.map((row) =>
+    [...row.querySelectorAll(parts)].map((one) => one.innerText))"""
 _PIXELS: Final = """async (address) => {
     const image = await createImageBitmap(await (await fetch(address)).blob());
     const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
@@ -74,11 +85,11 @@ def logged_in(browser: Browser, looked: Looked, email: str) -> BrowserContext:
 
 def let_in(browser: Browser, url: str, dsn: str, email: str) -> BrowserContext:
     """A browser that a link from this database has logged in at a page."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id=ZONE)
-    opened = context.new_page()
-    opened.goto(f"{url}login#{login_link(dsn, email)}")
-    expect(opened.locator("#account")).to_contain_text(email, timeout=SOON_MS)
-    opened.close()
+    context = browser.new_context(**LOOKS)
+    # It stays open: the pages of a site share its process, and what their scripts were compiled to, as long as one is there.
+    first = context.new_page()
+    first.goto(f"{url}login?to=/static/icon.svg#{login_link(dsn, email)}")
+    first.wait_for_url(f"{url}static/icon.svg", timeout=SOON_MS)
     return context
 
 
@@ -128,10 +139,7 @@ class Seen:
         """The cells of a table by the text of the row's heads, once it is drawn."""
         rows = self.page.locator(f"{table} tbody tr")
         expect(rows.first).to_be_visible(timeout=SOON_MS)
-        return {
-            " / ".join(row.locator("th").all_inner_texts()).strip(): row.locator("td").all_inner_texts()
-            for row in rows.all()
-        }
+        return {" / ".join(heads).strip(): cells for heads, cells in rows.evaluate_all(_ROWS)}
 
     def _note(self, request: Any) -> None:
         parts = urlsplit(request.url)
@@ -141,6 +149,12 @@ class Seen:
             self.asked[parts.path] = asked
 
 
+def texts(rows: Locator, parts: str) -> list[list[str]]:
+    """Of each of these rows, as they are now, the texts of its parts (a selector): in one call to the browser."""
+    found: list[list[str]] = rows.evaluate_all(_TEXTS, parts)
+    return found
+
+
 def pixels(page: Page, clip: FloatRect) -> list[tuple[int, int, int]]:
     """The colours of a part of what is seen, row by row."""
     shot = base64.b64encode(page.screenshot(clip=clip)).decode()
@@ -148,6 +162,22 @@ def pixels(page: Page, clip: FloatRect) -> list[tuple[int, int, int]]:
     with closing(page.context.new_page()) as other:
         found: list[int] = other.evaluate(_PIXELS, f"data:image/png;base64,{shot}")
     return [(found[at], found[at + 1], found[at + 2]) for at in range(0, len(found), 4)]
+
+
+def on_a_phone(page: Page) -> Page:
+    """The page as small as a phone, for `unfit`."""
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    page.emulate_media(reduced_motion="reduce")
+    return page
+
+
+def unfit(page: Page) -> list[tuple[str, Any]]:
+    """What is too wide for a phone or not accessible, in light and in dark colours: to load a page twice costs more than both."""
+    found: list[tuple[str, Any]] = []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        found += [(scheme, one) for one in (*page.evaluate(TOO_WIDE, PHONE["width"]), *inaccessible(page))]
+    return found
 
 
 def local_text(at_ms: int) -> str:

@@ -1,7 +1,7 @@
 """What the alerts' screens show: minutes in which viewers of one CDN wait, and an incident of them, as the services land both."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -29,19 +29,22 @@ BAD: Final = range(20, 25)
 
 def land_minutes(dsn: str, now_ms: int, minutes: int = MINUTES) -> None:
     """Lands so many minutes before `now_ms` in place of what other tests say of them."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for back in range(1, minutes + 1):
-            hits = 1_200 if back in BAD else 12
-            figures = {
-                "": {"": {"viewers_now": 12_000, "rebuffering_now": hits}},
-                "cdn": {"fastly": {"viewers_now": 6_000, "rebuffering_now": hits}, "akamai": {"viewers_now": 6_000}},
-            }
-            for dimension, values in figures.items():
-                minute = LiveMinute(steps=0 if dimension else STEPS, values=values)
-                steps = LiveSteps(heard=[] if dimension else [1] * STEPS, values=_by_step(values))
-                for table, document in (("live_minutes", minute), ("live_steps", steps)):
-                    row = (CUSTOMER, dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
-                    connection.execute(_LAND.format(table=table).encode(), row)
+    rows: dict[str, list[tuple[str, str, int, str]]] = {"live_minutes": [], "live_steps": []}
+    for back in range(1, minutes + 1):
+        hits = 1_200 if back in BAD else 12
+        figures = {
+            "": {"": {"viewers_now": 12_000, "rebuffering_now": hits}},
+            "cdn": {"fastly": {"viewers_now": 6_000, "rebuffering_now": hits}, "akamai": {"viewers_now": 6_000}},
+        }
+        for dimension, values in figures.items():
+            minute = LiveMinute(steps=0 if dimension else STEPS, values=values)
+            steps = LiveSteps(heard=[] if dimension else [1] * STEPS, values=_by_step(values))
+            for table, document in (("live_minutes", minute), ("live_steps", steps)):
+                row = (CUSTOMER, dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
+                rows[table].append(row)
+    with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
+        for table, of_table in rows.items():
+            cursor.executemany(_LAND.format(table=table).encode(), of_table)
 
 
 def landed(dsn: str, now_ms: int) -> AlertEvent:
@@ -58,9 +61,9 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
     return opened
 
 
-def land(dsn: str, change: AlertEvent) -> None:
-    """Lands a change of an incident."""
-    _apart(_land(dsn, change))
+def land(dsn: str, *changes: AlertEvent) -> None:
+    """Lands changes of incidents."""
+    _apart(_land(dsn, changes))
 
 
 def open_behind_others(dsn: str, now_ms: int, customer_id: str, others: int) -> AlertEvent:
@@ -73,14 +76,15 @@ def open_behind_others(dsn: str, now_ms: int, customer_id: str, others: int) -> 
         at_ms=begin_ms,
         opened_ms=begin_ms,
     )
-    land(dsn, opened)
-    for number in range(others):
-        began_ms = begin_ms + 60_000 * (number + 1)
-        over = event(
+    begun_ms = [begin_ms + 60_000 * (number + 1) for number in range(others)]
+    over = [
+        event(
             "closed", customer_id=customer_id, incident_id=f"{customer_id}-{number:02}", rule_name=f"Flaps {number}",
             at_ms=began_ms + 30_000, opened_ms=began_ms,
-        )  # fmt: skip
-        land(dsn, over)
+        )
+        for number, began_ms in enumerate(begun_ms)
+    ]  # fmt: skip
+    land(dsn, opened, *over)
     return opened
 
 
@@ -112,9 +116,10 @@ def _apart(work: Coroutine[Any, Any, T]) -> T:
         return thread.submit(asyncio.run, work).result()
 
 
-async def _land(dsn: str, opened: AlertEvent) -> None:
+async def _land(dsn: str, changes: Sequence[AlertEvent]) -> None:
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await incidents.land(connection, opened, now_ms=opened.at_ms)
+        for one in changes:
+            await incidents.land(connection, one, now_ms=one.at_ms)
 
 
 def rules_of(dsn: str) -> list[StoredRule]:

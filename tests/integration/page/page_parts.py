@@ -194,8 +194,9 @@ def watch_now(installation: Installation) -> None:
         }
         for partition in (0, 1):
             share = figures if partition == 0 else {}
-            installation.count("acme", bucket_ms + step * BUCKET_MS, partition, slices=slices if share else {}, **share)
-    installation.count("globex", bucket_ms, 0, viewers_now=40)
+            installation.put("acme", bucket_ms + step * BUCKET_MS, partition, slices=slices if share else {}, **share)
+    installation.put("globex", bucket_ms, 0, viewers_now=40)
+    installation.flush()
 
 
 def viewers_at(minute: int) -> int:

@@ -6,17 +6,14 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.integration.page import page_beside
-from tests.integration.page.looking import PHONE, SCROLLING, TOO_WIDE, Seen
-from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.integration.page.looking import PHONE, SCROLLING, TOO_WIDE, Seen, on_a_phone, unfit
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen, scheme: str) -> None:
-    page = seen.page
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen) -> None:
+    page = on_a_phone(seen.page)
     for path in (
         "login",
         "limits?customer=acme",
@@ -36,8 +33,7 @@ def test_the_pages_beside_the_screens_are_accessible_and_fit_a_phone(seen: Seen,
             page.evaluate(
                 "document.querySelectorAll('#operations > *:nth-child(n + 9)').forEach((one) => one.remove())"
             )
-        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], path
-        assert inaccessible(page) == [], path
+        assert unfit(page) == [], path
 
 
 def test_the_pages_of_operators_fit_a_screen(seen: Seen) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Route, expect
 
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
-from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, in_time, number, within
+from tests.integration.page.looking import ZONE, Seen, expect_rows, in_time, number, on_a_phone, texts, unfit, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import BROWSERS, CDNS, MINUTE_MS, PLANS, VERSIONS
 from tests.integration.parts.browsing import SOON_MS, inaccessible
@@ -221,13 +221,14 @@ def test_each_line_of_a_breakdown_has_the_range_before_beside_it(seen: Seen, loo
         for part in (answer, answer["compared"])
         for line in part["groups"]
     ]
-    # The moment when most of the lines have something to show, before too.
-    place = max(range(len(points)), key=lambda at: sum(line[at] for line in figures))
+    # The moment when most of the lines have something to show, before too; keys reach it from the nearer end.
+    place = max(range(len(points)), key=lambda at: (sum(line[at] for line in figures), -min(at, len(points) - 1 - at)))
+    keys = min((["Home", *["ArrowRight"] * place], ["End", *["ArrowLeft"] * (len(points) - 1 - place)]), key=len)
     chart = page.locator(".chart")
     # One view names no CDN.
     expect(chart.locator(".legend li")).to_have_count(2 * len([*CDNS, "(unknown)"]), timeout=SOON_MS)
     chart.locator(".plot").focus()
-    for key in ("Home", *["ArrowRight"] * place):
+    for key in keys:
         page.keyboard.press(key)
     expect(chart.locator(".legend b")).to_have_count(2 * len([*CDNS, "(unknown)"]))
     lines = {item.locator(".name").inner_text(): item for item in chart.locator(".legend li").all()}
@@ -252,7 +253,7 @@ def test_each_line_of_a_breakdown_has_the_range_before_beside_it(seen: Seen, loo
     )
     small = page.locator("#multiples article", has=page.get_by_role("link", name="fastly"))
     small.locator(".plot").focus()
-    for key in ("Home", *["ArrowRight"] * place):
+    for key in keys:
         page.keyboard.press(key)
     expect(small.locator(".legend .name")).to_have_text(["fastly", "fastly, before"])
     for item, earlier_ms in zip(small.locator(".legend li").all(), (0, bounds[1] - bounds[0]), strict=True):
@@ -314,27 +315,21 @@ def test_a_distribution_is_drawn_beside_that_of_the_range_before(seen: Seen, loo
         )
         for bounds in ((begin, end), (2 * begin - end, begin))
     ]
-    shown = [
-        (number(row.locator(".count").inner_text()), number(row.locator("td").last.inner_text()))
-        for row in page.locator("#bins tbody tr").all()
-    ]
+    shown = [tuple(map(number, row)) for row in texts(page.locator("#bins tbody tr"), ".count, td:last-child")]
     assert shown == [(counts[0][place], counts[1][place]) for place in sorted(counts[0] | counts[1])]
     # A bar and its outline are as long as the shares are.
     shares = [[count[place] / count.total() for place in sorted(counts[0] | counts[1])] for count in counts]
     for name, of in (("", shares[0]), (".before", shares[1])):
-        bars = page.locator(f"#bins .bar{name or ':not(.before)'}").all()
-        widths = [float(re.findall(r"[\d.]+", bar.get_attribute("style") or "")[0]) for bar in bars]
+        bars = page.locator(f"#bins .bar{name or ':not(.before)'}")
+        widths = bars.evaluate_all("(all) => all.map((one) => parseFloat(one.style.width))")
         assert widths == pytest.approx([100 * share / max(map(max, shares)) for share in of], abs=0.01)
     # The breakdown is a table below it.
     rows = {head: cells for head, cells in seen.rows("#groups").items() if head in CDNS}
     assert len(rows) == len(CDNS)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_what_is_compared_is_accessible_and_fits_a_phone(seen: Seen, scheme: str) -> None:
-    page = seen.page
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+def test_what_is_compared_is_accessible_and_fits_a_phone(seen: Seen) -> None:
+    page = on_a_phone(seen.page)
     for form, drawn in (
         ("line", ".chart .before"),
         ("multiples", "#multiples canvas"),
@@ -342,8 +337,7 @@ def test_what_is_compared_is_accessible_and_fits_a_phone(seen: Seen, scheme: str
     ):
         seen.open(f"explore?customer=acme&range=7d&metrics=startup_ms_p50&by=cdn&compare=previous&as={form}")
         expect(page.locator(drawn).first).to_be_visible(timeout=SOON_MS)
-        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], form
-        assert inaccessible(page) == [], form
+        assert unfit(page) == [], form
 
 
 def test_a_distribution_without_views_says_so(seen: Seen, looked: Looked) -> None:

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Route, expect
 
 from shared.schemas.view import View
-from tests.integration.page.looking import PHONE, TOO_WIDE, Seen, number, within
+from tests.integration.page.looking import Seen, number, on_a_phone, unfit, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import INCIDENT, MINUTE_MS, NEWCOMER
-from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
@@ -286,14 +286,10 @@ def test_now_leads_to_the_same_question_of_any_metric_and_range(seen: Seen) -> N
     expect(page.locator("#customer")).to_have_value("acme")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_who_is_behind_is_accessible_and_fits_a_phone(seen: Seen, looked: Looked, scheme: str) -> None:
-    page = seen.page
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+def test_who_is_behind_is_accessible_and_fits_a_phone(seen: Seen, looked: Looked) -> None:
+    page = on_a_phone(seen.page)
     for more in ("compare=previous&suspects=1", "metrics=startup_ms_p50&suspects=1&threshold=1500", "metrics=views"):
         seen.open(address(looked, more))
         expect(page.locator("#who-of, #no-suspects").first).to_be_visible(timeout=SOON_MS)
         expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
-        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], more
-        assert inaccessible(page) == [], more
+        assert unfit(page) == [], more

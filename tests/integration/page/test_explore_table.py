@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from pyarrow import csv
 
 from shared.statistics.histogram import bucket_of
-from tests.integration.page.looking import PHONE, Seen, number, within
+from tests.integration.page.looking import PHONE, Seen, number, texts, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import CDNS
 from tests.integration.parts.browsing import SOON_MS
@@ -60,7 +60,8 @@ def listed(seen: Seen, count: int) -> list[str]:
     """The ids of the views that are listed, once there are as many."""
     links = seen.page.locator("#views tbody th a")
     expect(links).to_have_count(count, timeout=SOON_MS)
-    return [link.get_attribute("title") or "" for link in links.all()]
+    found: list[str] = links.evaluate_all("(all) => all.map((one) => one.title)")
+    return found
 
 
 def test_a_failure_rate_leads_to_the_views_that_failed_and_its_n_to_all(seen: Seen, looked: Looked) -> None:
@@ -137,10 +138,10 @@ def test_bitrates_and_scores_are_distributed_in_their_units(
         # Scores by five points.
         place = value // 5 if field == "score_view" else bucket_of(value) // BUCKETS_A_BIN
         by_bin.setdefault(place, set()).add(view_id)
-    assert [number(row.locator(".count").inner_text()) for row in bins.all()] == [
-        len(by_bin[place]) for place in sorted(by_bin)
+    assert [[number(text) for text in row] for row in texts(bins, ".count")] == [
+        [len(by_bin[place])] for place in sorted(by_bin)
     ]
-    ends = [row.locator("th, td:nth-child(2)").all_inner_texts() for row in bins.all()]
+    ends = texts(bins, "th, td:nth-child(2)")
     assert all(text.endswith(unit) for row in ends for text in row)
     if field == "score_view":
         # Nothing is better than 100.

@@ -5,10 +5,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.integration.page.looking import PHONE, TOO_WIDE, Seen
+from tests.integration.page.looking import Seen, on_a_phone, unfit
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.page.test_explore_suspects import address
-from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 
@@ -84,15 +84,11 @@ def test_where_nothing_is_possible_there_is_no_line(seen: Seen, looked: Looked) 
     expect(page.locator("details.possible")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_accessible_and_fits_a_phone(seen: Seen, looked: Looked, scheme: str) -> None:
-    page = seen.page
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+def test_it_is_accessible_and_fits_a_phone(seen: Seen, looked: Looked) -> None:
+    page = on_a_phone(seen.page)
     page.route("**/v1/suspects*", with_possible)
     seen.open(address(looked, "compare=previous&suspects=1"))
     page.locator("details.possible summary").click(timeout=SOON_MS)
     expect(page.locator("details.possible .suspects")).to_be_visible()
     expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
-    assert page.evaluate(TOO_WIDE, PHONE["width"]) == []
-    assert inaccessible(page) == []
+    assert unfit(page) == []

@@ -8,10 +8,10 @@ from playwright.sync_api import BrowserContext, expect
 
 from services.query.http.views import OPERATIONS
 from shared.schemas.view import View
-from tests.integration.page.looking import PHONE, TOO_WIDE, Seen
+from tests.integration.page.looking import Seen, on_a_phone, unfit
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_requests import NOT_KEPT, PART_KEPT
-from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration
@@ -185,13 +185,10 @@ def test_how_old_a_view_is_follows_from_the_servers_clock(context: BrowserContex
         expect(page.locator("#requests-read")).to_contain_text("The beacons of this view are no longer kept")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_requests_can_be_read_by_everybody_and_fit_a_phone(seen: Seen, looked: Looked, scheme: str) -> None:
-    seen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    seen.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+def test_requests_can_be_read_by_everybody_and_fit_a_phone(seen: Seen, looked: Looked) -> None:
+    on_a_phone(seen.page)
     read(seen, "captured-mux")
-    assert inaccessible(seen.page) == []
-    assert seen.page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    assert unfit(seen.page) == []
     region = seen.page.get_by_role("region", name="Requests")
     region.focus()
     expect(region).to_be_focused()

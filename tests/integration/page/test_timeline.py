@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.schemas.view import TimelineEvent, View
-from tests.integration.page.looking import PHONE, TOO_WIDE, Seen
+from tests.integration.page.looking import Seen, on_a_phone, unfit
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_requests import NOT_KEPT, STALLS, STORMY, STORMY_KEPT, STORMY_PART, STORMY_TORN, stormy
-from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.integration.parts.browsing import SOON_MS
 from tests.unit.processor.applications.video_views.test_whole_timeline import refolded
 
 pytestmark = pytest.mark.integration
@@ -118,10 +118,7 @@ def test_what_is_wrong_is_said_in_full(seen: Seen) -> None:
     expect(seen.page.locator("#read-timeline")).to_be_enabled()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_can_be_read_by_everybody_and_fits_a_phone(seen: Seen, scheme: str) -> None:
-    seen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    seen.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+def test_it_can_be_read_by_everybody_and_fits_a_phone(seen: Seen) -> None:
+    on_a_phone(seen.page)
     read(seen, STORMY)
-    assert inaccessible(seen.page) == []
-    assert seen.page.evaluate(TOO_WIDE, PHONE["width"]) == []
+    assert unfit(seen.page) == []

@@ -14,7 +14,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from services.query.core.resources.titles.concurrency import CURVES_MAX
 from services.query.core.resources.titles.title import PARTS
 from shared.schemas.view import View
-from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, within
+from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, number, texts, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LENGTH_MS, TITLES
 from tests.integration.parts.browsing import SOON_MS, inaccessible
@@ -332,16 +332,16 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
         played = [[one for one in view.playback_ranges if one[0] < end_ms and one[1] > begin_ms] for view in views]
         reached = sum(0 < view.max_playhead_ms >= begin_ms for view in views)
         truth.append([reached, sum(map(bool, played)), sum(map(len, played))])
-    shown = [[number(text) for text in row.locator("td").all_inner_texts()[1:]] for row in rows.all()]
+    shown = [[number(text) for text in row[1:]] for row in texts(rows, "td")]
     assert shown == truth
     assert truth[0][0] > truth[-1][0] > 0
     expect(rows.nth(1).locator("th")).to_have_text("6.00 s")
     # Those of the third minute were watched again: so says the table, and the bars are amber.
     again = [plays > 1.2 * count for _, count, plays in truth]
     assert again == [2 * 60_000 <= part * LENGTH_MS // PARTS < 3 * 60_000 for part in range(PARTS)]
-    assert [bool(row.locator(".tag").count()) for row in rows.all()] == again
+    assert [bool(tags) for tags in texts(rows, ".tag")] == again
     bars = page.locator(".retention span")
-    assert [bar.get_attribute("class") == "again" for bar in bars.all()] == again
+    assert bars.evaluate_all("(all) => all.map((one) => one.className === 'again')") == again
     expect(page.locator("main")).to_contain_text("Amber parts were watched again.")
     # Each name of a chart of a title says what it means.
     for name in ("Viewers at a time", "Retention", "Rebuffer percentage"):
@@ -352,7 +352,7 @@ def test_which_parts_of_a_video_were_reached_and_watched_again(seen: Seen, looke
     expect(page.locator(".retention-values span")).to_have_text(["100%", "75%", "50%", "25%", "0%"])
     known = sum(view.max_playhead_ms > 0 for view in views)
     last = 100 * truth[-1][0] / known
-    heights = [bar.evaluate("one => parseFloat(one.style.height)") for bar in bars.all()]
+    heights = bars.evaluate_all("(all) => all.map((one) => parseFloat(one.style.height))")
     assert heights[-1] == pytest.approx(last, abs=0.01)
     plot, read = page.locator(".retention"), page.locator("#retention-at")
     plot.focus()

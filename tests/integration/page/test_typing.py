@@ -123,15 +123,14 @@ def test_a_threshold_that_is_being_typed_stays_while_another_one_is_saved(seen: 
     ],
 )
 def test_what_is_shown_stays_when_the_next_minute_is_asked_for(
-    seen: Seen, incident: AlertEvent, screen: str, shown: str, asked: tuple[str, str]
+    timed: Seen, incident: AlertEvent, screen: str, shown: str, asked: tuple[str, str]
 ) -> None:
-    page = seen.page
-    page.clock.install()
-    seen.open(f"{screen}{incident.incident_id}" if screen.endswith("=") else screen)
+    page = timed.page
+    timed.open(f"{screen}{incident.incident_id}" if screen.endswith("=") else screen)
     expect(page.locator(shown).first).to_be_visible(timeout=SOON_MS)
     expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
     path, moving = asked
-    before = seen.asked[path][moving]
+    before = timed.asked[path][moving]
     page.evaluate(COUNT_SKELETONS)
     with page.expect_request(
         lambda request: urlsplit(request.url).path == path and parse_qs(urlsplit(request.url).query)[moving] != before,
@@ -142,10 +141,9 @@ def test_what_is_shown_stays_when_the_next_minute_is_asked_for(
     expect(page.locator(shown).first).to_be_visible()
 
 
-def test_rows_that_were_asked_for_stay_until_the_newest_are_wanted(seen: Seen) -> None:
-    page = seen.page
-    page.clock.install()
-    seen.open("views?customer=acme&range=30d")
+def test_rows_that_were_asked_for_stay_until_the_newest_are_wanted(timed: Seen) -> None:
+    page = timed.page
+    timed.open("views?customer=acme&range=30d")
     rows = page.locator("#views tbody tr")
     page.locator("#more").click(timeout=SOON_MS)
     expect(rows).to_have_count(100, timeout=SOON_MS)

@@ -15,10 +15,10 @@ from services.rim.database.migrations import migrate
 from shared.schemas.view import View
 from tests.integration.dashboard.dashboard_parts import WATCHER
 from tests.integration.page import page_settings
-from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_rows, logged_in, number, within
+from tests.integration.page.looking import ZONE, Seen, expect_rows, logged_in, number, on_a_phone, unfit, within
 from tests.integration.page.page_parts import Looked, arrives, watch_now
 from tests.integration.page.page_views import PLANS
-from tests.integration.parts.browsing import SOON_MS, inaccessible
+from tests.integration.parts.browsing import SOON_MS
 
 pytestmark = pytest.mark.integration
 
@@ -41,11 +41,7 @@ def test_a_login_for_one_team_is_made_by_clicks_and_sees_its_customer_alone(
     mistyped = page_settings.makes_an_organisation(page, "Globex", "b@globex.example")
     page_settings.gives_an_environment(page, "Globex", "globex")
     link = page_settings.makes_another_link(page, email)
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-        page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], scheme
-        assert inaccessible(page) == [], scheme
+    assert unfit(on_a_phone(page)) == []
     page.set_viewport_size({"width": 1280, "height": 900})
     # Who gave it away does not see it any more.
     assert "globex" not in _views_by_customer(seen)

@@ -1,6 +1,7 @@
 """The whole page: links, phones, themes, accessibility, services that are slow or away. Runs last: it ends a service."""
 
 import re
+from typing import Final
 
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
@@ -9,13 +10,16 @@ from services.dashboard.page import bundle
 from shared.schemas.alerts.event import AlertEvent
 from tests.integration.dashboard.dashboard_parts import newest_bucket
 from tests.integration.page import page_rows
-from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, TOO_WIDE, ZONE, Seen
+from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, ZONE, Seen, on_a_phone, unfit
 from tests.integration.page.page_many import LONG_TITLE, landed_of_many_customers, watched_by_many_customers
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS, inaccessible
 from tests.unit.query.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration
+
+#: The screens are looked at by so many tests: all of them take minutes on a busy machine.
+PARTS: Final = 3
 
 
 def test_a_link_shows_a_colleague_the_same_and_back_undoes_a_step(seen: Seen, context: BrowserContext) -> None:
@@ -60,23 +64,20 @@ def test_all_screens_come_as_one_file(seen: Seen) -> None:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("part", range(PARTS))
 def test_every_screen_is_accessible_and_fits_a_phone(
-    seen: Seen, looked: Looked, incident: AlertEvent, scheme: str
+    seen: Seen, looked: Looked, incident: AlertEvent, part: int
 ) -> None:
     watch_now(looked.installation)
-    page = seen.page
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    for screen in (*SCREENS, f"incident?id={incident.incident_id}"):
-        page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    page = on_a_phone(seen.page)
+    for screen in (*SCREENS, f"incident?id={incident.incident_id}")[part::PARTS]:
         seen.open(screen)
         expect(page.locator("main h2").first).to_be_visible(timeout=SOON_MS)
         expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
         # What is folded is checked as well.
         page.evaluate("document.querySelectorAll('main .unfold').forEach((one) => one.click())")
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
-        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], screen
-        assert inaccessible(page) == [], screen
+        assert unfit(page) == [], screen
 
 
 def test_buttons_of_different_rows_have_names_of_their_own(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
