@@ -1,21 +1,16 @@
 """Starts programs of this project in processes whose imports are done.
 
-A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program, the template, imports
-them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files and an id of its own, as any
-process. The template has one thread and has run nothing but imports. Only `python -m` of a module of this project is started so.
+A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program and build, the template
+(`tests/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files
+and an id of its own, as any process. The template has one thread and has run nothing but imports. Only `python -m` of a module of
+this project, or of another build of it, is started so.
 
 The template is the parent: it collects exit codes, and it sends signals, so that an id that was given out again is never hit.
 """
 
 import array
-import contextlib
-import ctypes
-import gc
-import importlib
-import importlib.util
 import json
 import os
-import runpy
 import signal
 import socket
 import subprocess
@@ -31,12 +26,11 @@ _ROOT: Final = Path(__file__).parents[1]
 #: Read by the interpreter, the linker, the C library, or with the imports, so that a fork would not see a change.
 READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG", "PROCESSOR_COMPILED", "COLLECTOR_COMPILED")
 #: Packages whose modules may be imported before they are run.
-_OURS: Final = ("services", "tests")
+_OURS: Final = ("services", "deploy", "tests")
 _BYTES_MAX: Final = 1 << 20
-#: `PR_SET_PDEATHSIG` of Linux's prctl(2).
-_SET_SIGNAL_OF_PARENTS_DEATH: Final = 1
 _POLL_SECONDS: Final = 0.02
-_templates: dict[str, "Template"] = {}
+#: By module and the folder of the build.
+_templates: dict[tuple[str, Path], "Template"] = {}
 
 
 class Forked:
@@ -73,14 +67,14 @@ class Forked:
 
 
 class Template:
-    """The process that has imported `module`, seen from the tests."""
+    """The process that has imported `module` of the build in a folder, seen from the tests."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, build: Path) -> None:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.prefork", module, str(its.fileno())],
-                cwd=_ROOT,
+                [sys.executable, str(_ROOT / "tests/forking.py"), module, str(its.fileno())],
+                cwd=build,
                 pass_fds=[its.fileno()],
                 start_new_session=True,
             )
@@ -102,11 +96,12 @@ def start(
 ) -> Running:
     """Starts `argv` with its output in the file `output`: as a fork where that is the same as a new interpreter."""
     module = argv[2] if user is None and list(argv[:2]) == [sys.executable, "-m"] else ""
-    if not _forkable(module, env) or _has_own(module, folder):
+    if not _forkable(module, env):
         return new_process(argv, output, env, folder, user)
-    if module not in _templates:
-        _templates[module] = Template(module)
-    template = _templates[module]
+    build = folder if folder is not None and _has_own(module, folder) else _ROOT
+    if (module, build) not in _templates:
+        _templates[module, build] = Template(module, build)
+    template = _templates[module, build]
     request = {"arguments": argv[3:], "env": dict(env), "folder": str(folder or Path.cwd())}
     return Forked(template, template.ask(request, output)["pid"])
 
@@ -118,81 +113,6 @@ def _forkable(module: str, environ: Mapping[str, str]) -> bool:
     return all(environ.get(name) == os.environ.get(name) for name in names)
 
 
-def _has_own(module: str, folder: Path | None) -> bool:
+def _has_own(module: str, folder: Path) -> bool:
     """Whether the module is another one there: that of another build."""
-    return folder is not None and folder != _ROOT and (folder / module.partition(".")[0]).exists()
-
-
-def _serve(module: str, requests: socket.socket) -> dict[str, Any]:
-    """Answers requests; returns in a fork, with the request that it is for."""
-    codes: dict[int, int | None] = {}
-    while True:
-        message, control, _, _ = requests.recvmsg(_BYTES_MAX, socket.CMSG_SPACE(4))
-        if not message:
-            os._exit(0)
-        request = json.loads(message)
-        _collect(codes)
-        if "poll" in request:
-            answer: dict[str, Any] = {"code": codes.get(request["poll"])}
-        elif "signal" in request:
-            if codes.get(request["pid"], 0) is None:
-                os.kill(request["pid"], request["signal"])
-            answer = {}
-        else:
-            ((_, _, data),) = control
-            (output,) = array.array("i", data)
-            pid = os.fork()
-            if pid == 0:
-                requests.close()
-                request["output"] = output
-                return dict(request)
-            os.close(output)
-            codes[pid] = None
-            answer = {"pid": pid}
-        requests.send(json.dumps(answer).encode())
-
-
-def _collect(codes: dict[int, int | None]) -> None:
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            codes[pid] = os.waitstatus_to_exitcode(status)
-
-
-def _become(module: str, request: dict[str, Any]) -> None:
-    """Turns a fork into what `python -m module` is just before it runs the module."""
-    os.setsid()
-    # Ends with the template, which ends with the tests: nothing is left behind by a run that is killed.
-    ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
-    os.chdir(request["folder"])
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (request["output"], 1), (request["output"], 2)):
-        os.dup2(source, target)
-    os.close(null)
-    os.close(request["output"])
-    os.environ.clear()
-    os.environ.update(request["env"])
-    time.tzset()
-    sys.argv = [module, *request["arguments"]]
-    sys.path[0] = request["folder"]
-
-
-def main() -> None:
-    """`python -m tests.prefork MODULE FD`: imports the module's parts, then forks by request from the socket FD."""
-    module, descriptor = sys.argv[1], int(sys.argv[2])
-    found = importlib.util.find_spec(module)
-    program = f"{module}.__main__" if found is not None and found.submodule_search_locations else module
-    importlib.import_module(program)
-    del sys.modules[program]
-    gc.collect()
-    gc.freeze()
-    request = _serve(module, socket.socket(fileno=descriptor))
-    gc.unfreeze()
-    _become(module, request)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-if __name__ == "__main__":
-    main()
+    return folder != _ROOT and (folder / module.partition(".")[0]).exists()

@@ -18,9 +18,6 @@ from pathlib import Path
 from typing import Final
 
 from bench.report import results
-from deploy.local.broker import Broker
-from deploy.topics import create_topics
-from shared.settings import Settings
 from tests.integration.applications.recording import (
     Payload,
     Scene,
@@ -30,6 +27,7 @@ from tests.integration.applications.recording import (
     posted_at_once,
     streamed_back,
 )
+from tests.integration.parts.brokers import OF_COLLECTOR, broker_with_topics, topics_of
 from tests.integration.parts.lookup_slots import TOKEN, LookupSlot
 from tests.integration.parts.slots import wait_until
 
@@ -60,8 +58,8 @@ def run(options: Options, folder: Path) -> list[str]:
     largest = max(payload.size_bytes for payload in payloads) / 1e6
     total = sum(payload.size_bytes for payload in payloads)
     with ExitStack() as ending:
-        broker = ending.enter_context(Broker(folder / "broker"))
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+        wanted = [*topics_of("recordings"), *OF_COLLECTOR]
+        broker = ending.enter_context(broker_with_topics(folder / "broker", wanted))
         scene = Scene(broker, folder / "scene", ending)
         point(scene.objects, folder / "objects")
         lines = [] if not options.uploads else [_memory(scene, options)]

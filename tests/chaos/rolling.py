@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from bench.report import results
-from deploy.local.broker import Broker
-from deploy.topics import create_topics
-from shared.settings import Settings
 from tests.chaos import logs
 from tests.chaos.feed import PARTITIONS, Feed
 from tests.chaos.lag import Lag, Summary, commit_lags, summary
-from tests.integration.parts.brokers import OF_VIEWS
+from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.parts.slots import Slot, wait_until
 
 READY_SECONDS_MAX: Final = 90.0
@@ -129,8 +126,7 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
         # Views stay open: what is measured is hand-over, not finishing.
         return Slot(broker.bootstrap, folder, number, **(settings | environ))
 
-    with Broker(folder / "broker") as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap), OF_VIEWS)
+    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
         places = [Place(make, number, way) for number in range(SLOTS)]
         feed = Feed(broker.bootstrap, seconds=FEED_SECONDS_MAX, views_per_second=views_per_second, seed=seed)
         try:

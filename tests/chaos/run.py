@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.local.broker import START_SECONDS_MAX, Broker
-from deploy.topics import create_topics
-from shared.settings import Settings
+from deploy.local.broker import START_SECONDS_MAX
 from tests.chaos import logs
 from tests.chaos.faults import STANDBY_OF, Fleet
 from tests.chaos.feed import PARTITIONS, Feed, Truth
@@ -18,6 +16,7 @@ from tests.chaos.inputs import stored, with_doubled
 from tests.chaos.outputs import Outputs
 from tests.chaos.schedule import run_faults
 from tests.chaos.verdict import Verdict, judge
+from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.parts.slots import Slot, wait_until
 
 READY_SECONDS_MAX: Final = 90.0
@@ -163,8 +162,7 @@ def standby_settings() -> dict[str, str]:
 def laptop(options: Options, folder: Path) -> Iterator[Scene]:
     """One broker and the slots, as processes on this machine."""
     away_ms = round(START_SECONDS_MAX * 1000) if options.broker_faults else 0
-    with Broker(folder / "broker") as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
 
         def make(number: int, **environ: str) -> Slot:
             return Slot(broker.bootstrap, folder, number, **(settings_of(options, number, away_ms=away_ms) | environ))

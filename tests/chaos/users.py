@@ -16,13 +16,12 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 
 from deploy.local.broker import Broker
-from deploy.topics import create_topics
 from shared import topics
-from shared.settings import Settings
 from tests.chaos.command import carry_out
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
 from tests.integration.applications.tabling import TableSlot
+from tests.integration.parts.brokers import broker_with_topics, topics_of
 from tests.integration.parts.slots import wait_until
 
 SETTLE_SECONDS_MAX = 300.0
@@ -65,8 +64,7 @@ class Result:
 
 def run(options: Options, folder: Path) -> Result:
     """Runs, waits until all is settled, and judges."""
-    with Broker(folder / "broker") as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+    with broker_with_topics(folder / "broker", topics_of("users")) as broker:
         slots = [
             TableSlot(broker, folder, number, 3_000, PROCESSOR_SESSION_MS=str(int(SESSION_SECONDS * 1_000)))
             for number in range(options.slots)

@@ -89,9 +89,8 @@ def former(commit: str, folder: Path) -> Path:
 def with_next_format(folder: Path, *, writes: bool) -> Path:
     """This build with a further format of the store of views: one that reads it, or one that writes it too."""
     for name in _FOLDERS:
-        shutil.copytree(
-            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules", "jars")
-        )
+        # With what is compiled: all but one of the files are the same.
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("node_modules", "jars"))
     stores = folder / _STORES
     text = stores.read_text()
     assert _VIEWS in text, f"{_STORES} declares the store of views in other words: change them here too"

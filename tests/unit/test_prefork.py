@@ -73,3 +73,17 @@ def test_another_interpreter_is_started_where_a_fork_would_differ(tmp_path: Path
     assert not isinstance(started._process, prefork.Forked)
     # Outside the checkout the module is not found.
     assert ended(started) == 1
+
+
+def test_a_program_of_another_build_is_a_fork_of_what_that_build_has(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name / "services").mkdir(parents=True)
+        (tmp_path / name / "services" / "__init__.py").touch()
+        (tmp_path / name / "services" / "program.py").write_text(f"if __name__ == '__main__': print({name!r})")
+        argv = [sys.executable, "-m", "services.program"]
+        environ = {"PATH": os.environ["PATH"]}
+        started = Child(name, argv, log_file=tmp_path / f"{name}.log", env=environ, folder=tmp_path / name)
+        started.start()
+        assert isinstance(started._process, prefork.Forked)
+        assert ended(started) == 0
+        assert started.log_file.read_text() == f"{name}\n"

@@ -1,7 +1,8 @@
 """Several inputs on a real broker: joined right through kills, hand-overs and an upgrade of the rows."""
 
+import os
 import random
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from deploy.local import process
 from deploy.local.broker import Broker
 from services.processor.engine.driver import Driver
 from shared import topics
@@ -37,21 +39,10 @@ class JoinSlot:
 
     def __init__(self, bootstrap: str, folder: Path, number: int, store_format: int = 1) -> None:
         self._log = folder / f"slot-{number}-{store_format}.log"
+        arguments = [bootstrap, str(folder), str(number), str(store_format)]
+        argv = [sys.executable, "-m", "tests.integration.processor.join_slot", *arguments]
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "tests.integration.processor.join_slot",
-                    bootstrap,
-                    folder,
-                    str(number),
-                    str(store_format),
-                ],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-            )
+            self.process = process.launch(argv, log.fileno(), os.environ, ROOT, None)
 
     def has_taken(self) -> bool:
         """Whether it works a partition."""
@@ -66,7 +57,7 @@ class JoinSlot:
         self.process.wait(60)
 
     def terminate(self) -> int:
-        self.process.terminate()
+        self.process.send_signal(signal.SIGTERM)
         return self.process.wait(90)
 
 

@@ -1,10 +1,6 @@
 """Partitions that grow under load: killed at each step of the command, with slots that are started too early and killed."""
 
-import os
 import signal
-import subprocess
-import sys
-import threading
 import uuid
 
 import pytest
@@ -20,72 +16,23 @@ from shared.partitioning import partition_of
 from shared.settings import Settings
 from tests.integration.parts.failing import Scene
 from tests.integration.parts.feed import PARTITIONS, Feed
-from tests.integration.parts.slots import ROOT, wait_until
+from tests.integration.parts.slots import wait_until
+from tests.integration.processor.growing.growth import WANTED, Growth
 
 pytestmark = pytest.mark.integration
 
-WANTED = 2 * PARTITIONS
 GROWN = str(WANTED)
 
 
-def command(*arguments: str, wanted: int = WANTED, topic: str = "beacons") -> list[str]:
-    return [sys.executable, "-m", "deploy.topics", "grow", topic, str(wanted), "--processes", "1", *arguments]
+def begun(scene: Scene, *arguments: str, crash_at: str = "") -> Growth:
+    environ = {"PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap, "PLAYHEAD_LOG_LEVEL": "error"}
+    return Growth(scene.folder, environ | ({"PROCESSOR_CRASH_AT": crash_at} if crash_at else {}), *arguments)
 
 
-def environ(scene: Scene, crash_at: str = "") -> dict[str, str]:
-    given = {**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap, "PLAYHEAD_LOG_LEVEL": "error"}
-    return given | ({"PROCESSOR_CRASH_AT": crash_at} if crash_at else {})
-
-
-def grow(scene: Scene, *arguments: str, crash_at: str = "", topic: str = "beacons") -> tuple[int, str]:
+def grow(scene: Scene, *arguments: str, crash_at: str = "") -> tuple[int, str]:
     """The exit code of the command (negative: the signal's number), with what it printed."""
-    ran = subprocess.run(
-        command(*arguments, topic=topic),
-        cwd=ROOT,
-        env=environ(scene, crash_at),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return ran.returncode, ran.stdout + ran.stderr
-
-
-class Growth:
-    """The command, running; what it prints is read as it comes."""
-
-    def __init__(self, scene: Scene, *arguments: str, crash_at: str = "") -> None:
-        self._process = subprocess.Popen(
-            command(*arguments),
-            cwd=ROOT,
-            env=environ(scene, crash_at),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.said = ""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as said:
-            for line in said:
-                self.said += line
-
-    def until(self, words: str) -> None:
-        wait_until(lambda: words in self.said or not self._reader.is_alive(), f"it says {words!r}", 120)
-        assert words in self.said, self.said
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(60)
-        self._reader.join(60)
-
-    def ended(self) -> int:
-        code = self._process.wait(120)
-        self._reader.join(60)
-        return code
+    growth = begun(scene, *arguments, crash_at=crash_at)
+    return growth.ended(), growth.said
 
 
 def counts(scene: Scene) -> tuple[int, ...]:
@@ -133,7 +80,7 @@ def test_state_is_copied_while_slots_work_and_an_end_of_that_changes_nothing(sce
     code, said = grow(scene, crash_at="grow_copying:2")
     assert (code, "was killed; run it again" in said) == (1, True), said
     assert counts(scene) == (PARTITIONS, WANTED)
-    killed = Growth(scene, "--processes", "2")
+    killed = begun(scene, "--processes", "2")
     killed.until("now stop all slots")
     # What was copied changes.
     load(scene)
@@ -152,7 +99,7 @@ def test_partitions_grow_under_load_through_kills_at_each_step(scene: Scene) -> 
     slot = scene.started()
     # Produced by the former number of partitions, before and during the growth.
     load(scene)
-    raising = Growth(scene, crash_at="grow_raised")
+    raising = begun(scene, crash_at="grow_raised")
     raising.until("now stop all slots")
     feed = load(scene)
     slot.kill()

@@ -5,9 +5,6 @@ The finalizer's stream runs in the tests' own Spark session: a process of it cos
 """
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.parse
@@ -22,7 +19,6 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from deploy.local.broker import Broker
-from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
 from deploy.local.process import wait_until as looked_until
 from services.accounts.commands import make_tenant
@@ -40,11 +36,11 @@ from tests.integration.parts.brokers import OF_VIEWS
 from tests.integration.parts.feed import PARTITIONS, beacon
 from tests.integration.parts.lookup_slots import T0, VIEW_IDS, LookupSlot, send
 from tests.integration.parts.slots import wait_until
+from tests.integration.processor.growing.growth import WANTED, Growth
 from tests.integration.serving.test_serving import Service
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-WANTED = 2 * PARTITIONS
 #: Views end when their clients say so.
 SETTINGS = {"VIDEO_VIEWS_FINISH_CLEAN_MS": "100"}
 #: Neither replica takes the other for dead on a busy machine.
@@ -120,10 +116,9 @@ def kept(broker: Broker) -> set[tuple[int, int]]:
         consumer.close()
 
 
-def grow(broker: Broker) -> None:
-    command = [sys.executable, "-m", "deploy.topics", "grow", "beacons", str(WANTED), "--processes", "1"]
-    environ = {**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap}
-    subprocess.run(command, cwd=ROOT, env=environ, check=True, timeout=120)
+def grow(broker: Broker, folder: Path) -> None:
+    growth = Growth(folder, {"PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap})
+    assert growth.ended() == 0, growth.said
 
 
 def seen(condition: Callable[[], bool], what: str) -> None:
@@ -203,7 +198,7 @@ def test_everything_that_follows_the_beacons_follows_a_growth(
             wait_until(lambda: before.knows(3), "it knows every view")
             seen(lambda: len(landed(warehouse)) == 3 * len(VIEW_IDS), "beacons are landed")
             assert before.slot.terminate() == 0
-            grow(own_broker)
+            grow(own_broker, tmp_path)
             after.slot.start()
             wait_until(lambda: after.knows(3), "it knows every view")
             standby.slot.start()

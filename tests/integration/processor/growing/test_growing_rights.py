@@ -20,11 +20,11 @@ from tests.integration.parts.failing import Scene, scene_of
 from tests.integration.parts.feed import observed
 from tests.integration.parts.secured import Authority, SecuredBroker, secured_broker
 from tests.integration.parts.slots import wait_until
+from tests.integration.processor.growing.growth import WANTED, Growth
 from tests.unit.collector.intake.bodies import mux_body, mux_event
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-WANTED = 2 * topics.BEACONS.partitions(topics.PROFILES["laptop"])
 SET = {"PLAYHEAD_BEACON_PARTITIONS": str(WANTED)}
 OF_COLLECTORS = (topics.SPANS, topics.API_CALLS, topics.RECORDINGS, topics.RECEIVED)
 #: They fall into partitions that they stay in and others.
@@ -46,18 +46,6 @@ def installed(secured: SecuredBroker) -> None:
     )
     assert granted.returncode == 0, granted.stderr
     create_topics(secured.settings("topics"), [*OF_VIEWS, *OF_COLLECTORS])
-
-
-def growing(secured: SecuredBroker, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "deploy.topics", "grow", "beacons", str(WANTED), "--processes", "1", *more]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, **secured.environ("growing")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 def posted(collector: Collector, views: Iterable[str], event: str, seq: int) -> None:
@@ -91,17 +79,14 @@ def test_the_page_is_followed_with_the_documented_rights_alone(tmp_path: Path) -
 
         with collector("former") as former:
             posted(former, VIEWS, "viewstart", 1)
-            dry, _ = growing(secured, "--dry-run").communicate(timeout=120)
-            assert "1 at work, to be stopped once the state is copied: member video_views/" in dry
-            said = []
-            with growing(secured) as command:
-                assert command.stdout is not None
-                for line in command.stdout:
-                    said.append(line)
-                    if "now stop all slots" in line:
-                        assert slot.terminate() == 0
-            assert command.returncode == 0, said
-            assert f"set PLAYHEAD_BEACON_PARTITIONS={WANTED} for every service" in said[-1]
+            dry = Growth(tmp_path, secured.environ("growing"), "--dry-run")
+            assert dry.ended() == 0, dry.said
+            assert "1 at work, to be stopped once the state is copied: member video_views/" in dry.said
+            growth = Growth(tmp_path, secured.environ("growing"))
+            growth.until("now stop all slots")
+            assert slot.terminate() == 0
+            assert growth.ended() == 0, growth.said
+            assert f"set PLAYHEAD_BEACON_PARTITIONS={WANTED} for every service" in growth.said.splitlines()[-1]
             # It goes by the former number: what is another partition's is handed on.
             posted(former, VIEWS[::2], "viewend", 2)
             slot.arm(**SET)

@@ -1,9 +1,5 @@
 """What an application rejected, or the object store refused, is given back once the cause is corrected."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +15,8 @@ from tests.integration.applications import recording
 from tests.integration.parts.brokers import OF_COLLECTOR, OF_VIEWS, topics_of
 from tests.integration.parts.failing import Scene
 from tests.integration.parts.feed import beacon, committed
-from tests.integration.parts.slots import ROOT, wait_until
+from tests.integration.parts.slots import wait_until
+from tests.integration.processor.operators.commanding import Commands
 from tests.integration.processor.raising_slot import PROGRAM, RAISES
 from tests.refusing_store import refusing_store
 
@@ -42,19 +39,9 @@ def encoded(view_id: str, seq: int, event: str, **attrs: object) -> bytes:
     return codec.BEACON.encode(beacon(view_id, seq, event, AT_MS + seq * 1000, **attrs))
 
 
-def redrive(bootstrap: str, *arguments: str, application: str = "video_views") -> dict[str, int]:
+def redrive(bootstrap: str, folder: Path, *arguments: str, application: str = "video_views") -> dict[str, int]:
     """What the command says that it did."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "services.processor", "redrive", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap, "PROCESSOR_APPLICATION": application},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr + ran.stdout
-    counts: dict[str, int] = json.loads(ran.stdout.splitlines()[-1])
+    counts: dict[str, int] = Commands(bootstrap, folder, PROCESSOR_APPLICATION=application).done("redrive", *arguments)
     return counts
 
 
@@ -68,11 +55,12 @@ def test_rejected_records_are_produced_to_the_input_again_once(scene: Scene) -> 
     wait_until(lambda: len(scene.rejected()) == 21, "all of them are rejected")
     assert slot.terminate() == 0
     nothing = {"produced": 0, "before": 0, "rows": 0, "gone": 0}
-    assert redrive(scene.bootstrap, "--until", "2020-01-01T00:00:00Z") == nothing
-    assert redrive(scene.bootstrap, application="traces") == nothing
-    assert redrive(scene.bootstrap, "--from", "2020-01-01T00:00:00Z") == nothing | {"produced": 20}
+    where = scene.bootstrap, scene.folder
+    assert redrive(*where, "--until", "2020-01-01T00:00:00Z") == nothing
+    assert redrive(*where, application="traces") == nothing
+    assert redrive(*where, "--from", "2020-01-01T00:00:00Z") == nothing | {"produced": 20}
     # Again, by other arguments.
-    assert redrive(scene.bootstrap, "--reason", "fold_failed") == nothing | {"before": 20}
+    assert redrive(*where, "--reason", "fold_failed") == nothing | {"before": 20}
     scene.started()
     scene.expect_truth()
     assert len(scene.rejected()) == 21
@@ -98,7 +86,7 @@ def test_recordings_that_the_object_store_refused_are_given_back(own_broker: Bro
         assert [headers["reason"] for headers in rejected] == [b"object_refused"] * 12
         store.refusals.clear()
         nothing = {"produced": 0, "before": 0, "rows": 0, "gone": 0}
-        arguments = own_broker.bootstrap, "--reason", "object_refused"
+        arguments = own_broker.bootstrap, tmp_path, "--reason", "object_refused"
         assert redrive(*arguments, application="recordings") == nothing | {"produced": 12}
         assert redrive(*arguments, application="recordings") == nothing | {"before": 12}
         wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 7, "what was given back has a row")
