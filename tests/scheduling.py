@@ -36,6 +36,7 @@ SHARING_A_JVM: Final = (
     "finalizer/test_finalizer_deaths.py",
     "deletions/test_deletions_customer.py",
     "deletions/test_deletions.py",
+    "deploy/test_security.py",
 )
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
@@ -47,8 +48,6 @@ LONGEST: Final = (
     *SHARING_A_JVM,
     "deploy/test_demo.py",
     *_APART,
-    "deploy/test_security.py",
-    "deploy/test_topic_reader.py",
     "deploy/test_second_cluster.py",
     "players/test_players.py",
     "query/test_query_sources.py",
