@@ -7,6 +7,7 @@
 
 import gc
 import os
+import sys
 from typing import Any, Final
 
 import pytest
@@ -16,9 +17,13 @@ from xdist.scheduler import Scheduling
 from deploy.local import class_archives, process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 from services.rim.process import compiled
-from tests import deferred, prefork, quick, scheduling
+from tests import anchors, deferred, prefork, quick, scheduling
 
 deferred.defer()
+anchors.find_once()
+# Processes by the hundred import the same modules: what Python compiled is kept, here and in all that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 #: What is imported and collected is never garbage: neither while it is made nor when later garbage is collected.
 gc.disable()
 #: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
@@ -68,6 +73,11 @@ def pytest_runtestloop() -> None:
     """From here on garbage is collected, also where others run the tests."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """What was kept out of collections goes, too: else DuckDB's binding reports all its types as leaked when the process ends."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -93,6 +93,9 @@ def main() -> None:
     program = f"{module}.__main__" if found is not None and found.submodule_search_locations else module
     importlib.import_module(program)
     del sys.modules[program]
+    if "pyarrow" in sys.modules:
+        # Where pandas is installed, the first array imports it.
+        sys.modules["pyarrow"].array([])
     gc.collect()
     gc.freeze()
     request = _serve(module, socket.socket(fileno=descriptor))

@@ -30,8 +30,6 @@ REPLICAS: Final = 2 * SLOTS
 COMMITS: Final = 5 * PARTITIONS
 _MARKED: Final = 3
 _BEATS_A_SECOND: Final = 5
-#: How long a broker waits for input before it answers a fetch (`clients.group_consumer`).
-_FETCH_WAIT_MS: Final = 50
 _COPIES: Final = 3
 #: What is there at the most: cores of the largest host that the finalizer's driver, or all brokers together, are given.
 _HOST_CORES: Final = 96
@@ -127,7 +125,7 @@ def _amounts() -> list[str]:
     return [
         (
             f"| the group's protocol | {1000 // clients.HEARTBEAT_MS * SLOTS} heartbeats a second, and from each broker"
-            f" {1000 // _FETCH_WAIT_MS * SLOTS:,} fetches a second while little comes |"
+            f" {1000 // clients.INPUT_WAIT_MS * SLOTS:,} fetches a second while little comes |"
         ),
         (
             f"| presence | {REPLICAS} replicas send {beats:,} heartbeats a second to one partition, and each reads all:"

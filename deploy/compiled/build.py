@@ -72,9 +72,12 @@ def build(folder: Path, level: str = "2") -> Manifest:
         for module in (*MODULES, manifest.library):
             shutil.copy(copy / f"{module.replace('.', '/')}{SUFFIX}", made / f"{module}{SUFFIX}")
         (made / MANIFEST).write_text(json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n")
+        # A copy that is cut off is no build.
+        whole = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(whole, ignore_errors=True)
+        shutil.copytree(made, whole)
         shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(made, folder)
+        whole.rename(folder)
     return manifest_of(folder)
 
 

@@ -11,7 +11,11 @@ from typing import Final, Protocol
 TAIL_LINES: Final = 20
 #: How much of the end of a log is read to find its last lines, bytes.
 _TAIL_BYTES: Final = 64 * 1024
+#: Between two looks at a condition: at first, and at the most. To look may cost more than what is waited for.
 _POLL_SECONDS: Final = 0.05
+_POLL_SECONDS_MAX: Final = 0.25
+#: In between it is this share of the time waited so far, so that nothing is seen much later than it is there.
+_POLL_SHARE: Final = 0.1
 
 
 class ProcessDied(RuntimeError):
@@ -22,13 +26,22 @@ class DeadlinePassed(RuntimeError):
     """What was waited for did not come in time; the text says what, and how long it was waited for."""
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, what: str, *, every: float = _POLL_SECONDS) -> None:
-    """Returns as soon as `condition` holds; raises `DeadlinePassed` naming `what` after `seconds`."""
-    deadline = time.monotonic() + seconds
+def pause_after(waited: float) -> float:
+    """How long to pause before a condition is looked at again that was waited for so long, in seconds."""
+    return min(_POLL_SECONDS_MAX, max(_POLL_SECONDS, _POLL_SHARE * waited))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str, *, every: float | None = None) -> None:
+    """Returns as soon as `condition` holds; raises `DeadlinePassed` naming `what` after `seconds`.
+
+    It looks `every` so many seconds; by default less often as time goes by (`pause_after`).
+    """
+    began_at = time.monotonic()
     while not condition():
-        if time.monotonic() >= deadline:
+        waited = time.monotonic() - began_at
+        if waited >= seconds:
             raise DeadlinePassed(f"{what}: not within {seconds:g} s")
-        time.sleep(every)
+        time.sleep(pause_after(waited) if every is None else every)
 
 
 class Running(Protocol):

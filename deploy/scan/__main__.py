@@ -13,7 +13,7 @@ from deploy.images.build import SERVICES, name_of
 from deploy.local.paths import LOCAL, ROOT
 from deploy.scan import inventory
 from deploy.scan.inventory import ImageMissing
-from deploy.scan.osv import DatabaseWrong, Package, scan
+from deploy.scan.osv import MAVEN, PYPI, DatabaseWrong, Package, archive_of, scan
 
 EXIT_FOUND = 1
 EXIT_MISSING = 2
@@ -54,6 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--images", metavar="VERSION", help="also the images of this version that docker has here")
     given = parser.parse_args(arguments)
     try:
+        # Before hundreds of jars are read.
+        for ecosystem in (PYPI, MAVEN):
+            archive_of(given.database, ecosystem)
         return report(given.database, packages(given.images))
     except (DatabaseWrong, ImageMissing) as error:
         print(f"scan: {error}", file=sys.stderr)

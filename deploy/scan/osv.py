@@ -160,17 +160,23 @@ def _key(ecosystem: str, name: str) -> str:
     return canonicalize_name(name) if ecosystem == PYPI else name
 
 
-def _records(folder: Path, ecosystem: str) -> Iterator[_Record]:
+def archive_of(folder: Path, ecosystem: str) -> Path:
+    """The archive of an ecosystem. Raises `DatabaseWrong` where it is not there."""
     path = folder / ecosystem / ARCHIVE
+    if not path.exists():
+        raise DatabaseWrong(
+            f"{path} is not there: a database is a folder with OSV's archive of each ecosystem, here"
+            f" {', '.join(f'{one}/{ARCHIVE}' for one in ECOSYSTEMS)} (docs/images.md has where they come from)"
+        )
+    return path
+
+
+def _records(folder: Path, ecosystem: str) -> Iterator[_Record]:
+    path = archive_of(folder, ecosystem)
     try:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 if name.endswith(".json"):
                     yield _DECODER.decode(archive.read(name))
-    except FileNotFoundError:
-        raise DatabaseWrong(
-            f"{path} is not there: a database is a folder with OSV's archive of each ecosystem, here"
-            f" {', '.join(f'{one}/{ARCHIVE}' for one in ECOSYSTEMS)} (docs/images.md has where they come from)"
-        ) from None
     except (OSError, zipfile.BadZipFile, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DatabaseWrong(f"{path} cannot be read: {error}") from None

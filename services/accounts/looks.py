@@ -7,7 +7,8 @@ from typing import Final, Protocol
 
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
-from services.rim.database.pool import Postgres
+from services.rim.database.pool import Asks
+from services.rim.turns.question_limits import InTurn
 from services.rim.turns.rates import Rates
 
 #: The same look of the same actor is noted again after so long: a page asks for an open view every few seconds.
@@ -23,17 +24,21 @@ class Audit(Protocol):
     async def note(self, actor: Actor, action: str, *targets: str) -> None:
         """Notes each target, unless it was noted lately. What cannot be noted is not shown.
 
-        Raises as `Postgres.ask`, and `TooManyRequests` where an organisation looks at too much.
+        Raises as `Postgres.ask`, `TooManyRequests` where an organisation looks at too much, and `TooManyQuestions` where too many
+        of its looks wait for their turn.
         """
         ...
 
 
 class AccountsAudit:
-    """`Audit` in schema `accounts`. Belongs to one event loop."""
+    """`Audit` in schema `accounts`. Belongs to one event loop. `turns` are those of organisations at this database."""
 
-    def __init__(self, postgres: Postgres, now_ms: Callable[[], int], *, rates: Rates | None = None) -> None:
+    def __init__(
+        self, postgres: Asks, now_ms: Callable[[], int], *, turns: InTurn, rates: Rates | None = None
+    ) -> None:  # fmt: skip
         self._postgres = postgres
         self._now_ms = now_ms
+        self._turns = turns
         self._rates = rates or Rates(LOOKS_PER_SECOND)
         self._noted: OrderedDict[tuple[str | None, str, str], int] = OrderedDict()
 
@@ -45,7 +50,8 @@ class AccountsAudit:
             return
         self._rates.charge(actor.organisation_id or "", len(fresh))
         texts = [one.replace("\0", "\ufffd") for one in fresh]
-        await self._postgres.ask(partial(audit.add_all, actor=actor, action=action, targets=texts))
+        async with self._turns.of(actor.organisation_id or ""):
+            await self._postgres.ask(partial(audit.add_all, actor=actor, action=action, targets=texts))
         for one in fresh:
             key = (actor.id, action, one)
             self._noted.pop(key, None)

@@ -258,9 +258,16 @@ class Management:
         return await self._ask(read)
 
     async def whole_audit(self, principal: Principal) -> AsyncIterator[list[AuditRow]]:
-        """All of it, the newest rows first, some at a time."""
+        """All of it, the newest rows first, some at a time, each a question in its organisation's turn.
+
+        Raises `TooManyQuestions`.
+        """
         before_id = audit.NEWEST
-        while rows := await self.audit(principal, before_id=before_id, rows_max=AUDIT_ROWS_AT_ONCE):
+        while True:
+            async with self._accounts.turns.of(principal.organisation_id):
+                rows = await self.audit(principal, before_id=before_id, rows_max=AUDIT_ROWS_AT_ONCE)
+            if not rows:
+                return
             yield rows
             before_id = rows[-1].id
 

@@ -132,7 +132,7 @@ class Alerting:
             raise NotThere
 
     async def test_receiver(self, receiver_id: str, actor: Actor, *, number: str) -> str:
-        """Sends a test; the id of its delivery. Raises `NotThere`."""
+        """Sends a test; the id of its delivery. Raises `NotThere`, `TooManyTests`."""
         found = await self._ask(receivers.find_receivers, receiver_ids=[_uuid(receiver_id)])
         if not found or found[0].organisation_id != actor.organisation_id:
             raise NotThere

@@ -173,11 +173,13 @@ def _reception(
     """What takes requests in, and what reports the usage that it counts: nothing where customers are in no database."""
     collector_id = counts.collector_id
     rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
-    usage, limits = Usage(), settings.limits()
+    limits = settings.limits()
+    # What nobody reports is not counted: it would grow without end.
+    usage = None if settings.customers_dsn is None else Usage()
     reception = Reception(
         RulesNow(rules, source), clients, settings.profile, limits, _now_ms, traces=traces, usage=usage, received=counts
     )
-    if settings.customers_dsn is None:
+    if settings.customers_dsn is None or usage is None:
         return reception, None
     defaults = {name: value for name in LIMITED if (value := getattr(limits.customer_rates, name)) is not None}
     process = f"{collector_id}/{uuid.uuid4().hex[:12]}"

@@ -46,8 +46,9 @@ from services.rim.admin.guarded_runner import LINE_BYTES_MAX, GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.compression import compressing
 from services.rim.http.openapi import Operation
-from services.rim.http.problems import api_problems, problem_response, rate_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, api_problems, problem_response, rate_response
 from services.rim.telemetry import metrics
+from services.rim.turns.question_limits import TooManyQuestions
 from services.rim.turns.rates import Rates, TooManyRequests
 from shared.http.problems import Problem
 from shared.metrics import DASHBOARD_REQUESTS
@@ -96,6 +97,8 @@ class Door:
                 await self.audit.note(actor, action, target)
             except TooManyRequests as error:
                 return rate_response(error)
+            except TooManyQuestions:
+                return problem_response(TOO_MANY_QUESTIONS)
             except (PostgresAway, NotPublished, QueryRefused):
                 return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
             return await handler(request)

@@ -111,7 +111,7 @@ def assemble(settings: DashboardSettings, fate: Fate, stop: threading.Event) -> 
             ),
             Hosts(settings.hosts),
             cookie,
-            AccountsAudit(accounts.postgres, _now_ms),
+            AccountsAudit(accounts.postgres, _now_ms, turns=accounts.turns),
         ),
         streams_max=settings.streams_max,
         caller_requests_per_second=settings.caller_requests_per_second,

@@ -29,6 +29,9 @@ log = structlog.get_logger(__name__)
 _MAY_PASS: Final = frozenset({408, 425, 429})
 #: Translated to IPv4: the prefix of RFC 6052.
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+#: Unicast addresses of the internet (RFC 4291, 2.4). Others are of no receiver elsewhere: of a site (RFC 3879), of a network's own
+#: translation to IPv4 (RFC 8215), or of IPv4 in a form that nobody uses.
+_GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -66,6 +69,8 @@ def is_public(address: str) -> bool:
         inner = one.ipv4_mapped or one.sixtofour or teredo or translated
         if inner is not None:
             return is_public(str(inner))
+        if one not in _GLOBAL_UNICAST:
+            return False
     return one.is_global and not one.is_multicast
 
 
@@ -123,6 +128,9 @@ class Senders:
                 if answer.status // 100 == 2:
                     return SENT
                 return Outcome(f"answered {answer.status}", may_pass=answer.status >= 500 or answer.status in _MAY_PASS)
+        except aiohttp.InvalidURL:
+            # As what `URL` cannot read: it will be no better later.
+            raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error, PrivateAddress) or isinstance(getattr(error, "os_error", None), PrivateAddress):
                 return Outcome("its address is in a private network", may_pass=False)

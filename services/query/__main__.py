@@ -16,10 +16,12 @@ from typing import Final
 import structlog
 from aiohttp import web
 
+from services.accounts.credential_queue import AT_ONCE_MAX
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.looks import AccountsAudit
+from services.accounts.service import QUESTIONS_OF_ORGANISATION_MAX
 from services.query.answering import Answering
 from services.query.deleting import Deleting
 from services.query.exporting import Exporting
@@ -29,6 +31,7 @@ from services.query.rim.columns import Columns
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.query.rim.hot import HotDatabase
+from services.query.rim.in_turns import InTurns
 from services.query.rim.processor import Processor
 from services.query.rim.single import SingleViews
 from services.query.rim.warehouse import ViewsTable
@@ -41,6 +44,7 @@ from services.rim.http.lookups import Lookups
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import certificates, logs, metrics
+from services.rim.turns.question_limits import InTurn
 from shared.settings import SettingsError
 
 log = structlog.get_logger("services.query")
@@ -114,25 +118,26 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         memory_bytes_max=settings.memory_bytes_max,
         questions_max=settings.questions_max,
     )
+    in_turns = InTurns(postgres, settings.postgres_connections_max)
     table = ViewsTable(settings.warehouse_dir)
     memory = Memory(Columns(settings.columns_bytes_max), engine) if settings.columns_bytes_max else None
     answering = Answering(
         table,
-        HotDatabase(postgres, settings.hot_rows_max),
+        HotDatabase(in_turns, settings.hot_rows_max),
         engine,
         rows_max=settings.rows_max,
         answers_bytes_max=settings.answers_bytes_max,
         memory=memory,
     )
     lookup, exporting = _lookup(settings), _exporting(settings, answering)
-    single = SingleViews(postgres, engine, table, settings.warehouse_dir)
+    single = SingleViews(in_turns, engine, table, settings.warehouse_dir)
     app = make_app(
         Sources(answering, Suspecting(answering), single, lookup, exporting),
         Door(
             Identities(accounts),
             Hosts(settings.hosts),
             Cookie(is_secure=settings.is_secure),
-            AccountsAudit(accounts, _now_ms),
+            AccountsAudit(accounts, _now_ms, turns=_turns_of_notes(settings)),
             settings.proxies,
         ),
         caller_questions_max=settings.caller_questions_max,
@@ -151,6 +156,12 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
     )
     runner = make_runner(app, settings.drain_seconds_max)
     return _Parts(postgres, accounts, engine, memory, lookup, exporting, Deleting(accounts, exporting), runner, admin)
+
+
+def _turns_of_notes(settings: QuerySettings) -> InTurn:
+    """Of notes of looks: they leave connections to look-ups of credentials, and organisations take turns."""
+    at_once = max(1, settings.postgres_connections_max - AT_ONCE_MAX)
+    return InTurn(at_once=1, most=QUESTIONS_OF_ORGANISATION_MAX, of_all=at_once)
 
 
 def _lookup(settings: QuerySettings) -> Processor | None:

@@ -1,7 +1,8 @@
 """Answers a question: from sums, or from hot rows and the warehouse as they are at one moment; or from an earlier answer."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -59,12 +60,14 @@ class Answering:
         self.memory = memory
         self._rows_max = rows_max
         self._earlier = EarlierAnswers(answers_bytes_max)
+        #: Of questions whose rows are in memory, with those that wait there for DuckDB: the next ones are ready when it is.
+        self._held = engine.turns(2)
 
     async def answer(self, question: Question, *, way: Way | None = None) -> Answer:
         """The answer, with the range beside it that it is compared with. Raises what its sources raise."""
         found = await self._one(question, way)
         other = answers.beside(question, found)
-        return found if other is None else answers.compared(found, await self._one(other, way))
+        return found if other is None else answers.compared(other, found, await self._one(other, way))
 
     async def rows(
         self, question: Question, asked: Callable[[Question], Sequence[Statement]]
@@ -72,18 +75,18 @@ class Answering:
         """The rows of each statement over relation `views`, all of one moment. Raises what its sources raise."""
         wanted = asked(question)
         name = name_of(question, [(one.sql, one.parameters) for one in wanted])
-        read = await self._read(question, name)
-        if read.known is not None:
-            rows, about = read.known
-            return rows, msgspec.structs.replace(about, as_of_ms=_as_of_ms(read))
-        found = []
-        for statement in wanted:
-            whole, tables = laid_out(question, read, statement)
-            found.append(await self._engine.ask(whole, tables))
-        about = about_views(question, read)
-        if sum(map(len, found)) <= _SIZE_MAX:
-            self._keep(name, read, (found, about))
-        return found, about
+        async with self._holding(question, name) as read:
+            if read.known is not None:
+                rows, about = read.known
+                return rows, msgspec.structs.replace(about, as_of_ms=_as_of_ms(read))
+            found = []
+            for statement in wanted:
+                whole, tables = laid_out(question, read, statement)
+                found.append(await self._engine.ask(whole, tables))
+            about = about_views(question, read)
+            if sum(map(len, found)) <= _SIZE_MAX:
+                self._keep(name, read, (found, about))
+            return found, about
 
     async def first_rows(
         self, question: Question, asked: Sequence[Statement], rows_max: int
@@ -91,14 +94,14 @@ class Answering:
         """The first rows of statements over relation `views`, one statement after the other until there are so many, all of one
         moment. Raises what its sources raise.
         """
-        read = await self.reading(question)
         found: list[dict[str, Any]] = []
-        for statement in asked:
-            whole, tables = laid_out(question, read, statement)
-            found += await self._engine.ask(whole, tables)
-            if len(found) >= rows_max:
-                break
-        return found[:rows_max], about_views(question, read)
+        async with self._holding(question) as read:
+            for statement in asked:
+                whole, tables = laid_out(question, read, statement)
+                found += await self._engine.ask(whole, tables)
+                if len(found) >= rows_max:
+                    break
+            return found[:rows_max], about_views(question, read)
 
     async def pour(self, question: Question, asked: Statement, take: Callable[[pa.RecordBatchReader], T]) -> T:
         """What `take` makes of the rows of a statement over relation `views`, as they come. Raises what its sources raise."""
@@ -121,17 +124,17 @@ class Answering:
 
     async def _of_views(self, question: Question) -> Answer:
         name = name_of(question)
-        read = await self._read(question, name)
-        if read.known is not None:
-            # The same figures; but others' views have come since, and say how new they are.
-            earlier: Answer = read.known
-            about = msgspec.structs.replace(earlier.about, as_of_ms=_as_of_ms(read))
-            return msgspec.structs.replace(earlier, about=about)
-        rows = await (await self.views(question, read)).rows(partial(figures.answering, question))
-        found = await _composed(question, rows, about_views(question, read))
-        if answers.size(found) <= _SIZE_MAX:
-            self._keep(name, read, found)
-        return found
+        async with self._holding(question, name) as read:
+            if read.known is not None:
+                # The same figures; but others' views have come since, and say how new they are.
+                earlier: Answer = read.known
+                about = msgspec.structs.replace(earlier.about, as_of_ms=_as_of_ms(read))
+                return msgspec.structs.replace(earlier, about=about)
+            rows = await (await self.views(question, read)).rows(partial(figures.answering, question))
+            found = await _composed(question, rows, about_views(question, read))
+            if answers.size(found) <= _SIZE_MAX:
+                self._keep(name, read, found)
+            return found
 
     async def views(self, question: Question, read: Read) -> "Views":
         """What has the views of a question, of what was read. Raises what DuckDB's `Engine` raises."""
@@ -157,19 +160,33 @@ class Answering:
         """The rows of a statement over tables in memory alone."""
         return await self._engine.ask_table(asked, tables)
 
-    async def _read(self, question: Question, name: bytes | None = None) -> Read:
+    @asynccontextmanager
+    async def _holding(self, question: Question, name: bytes | None = None) -> AsyncIterator[Read]:
+        """What a question reads, for as long as its turn is: rows of very many that wait for DuckDB would fill the memory."""
+        who = CALLER.get()
+        if name is not None and not self._held.is_free(*who):
+            # An earlier answer has no rows, and waits for nobody.
+            looked = await self._read(question, name, with_rows=False)
+            if looked.known is not None:
+                yield looked
+                return
+        async with self._held.turn(*who):
+            yield await self._read(question, name)
+
+    async def _read(self, question: Question, name: bytes | None = None, *, with_rows: bool = True) -> Read:
         """A version of the warehouse and what Postgres owns while that is the newest; or an earlier answer of this name.
 
-        A slice that Postgres has given up since is in that version as Postgres has it.
+        A slice that Postgres has given up since is in that version as Postgres has it. Without rows the answer alone is looked for.
         """
         snapshot = await asyncio.to_thread(self._table.snapshot)
         for _ in range(_ATTEMPTS):
             known: list[Any] = []
-            hot = await self._hot.rows(question, partial(self._find, name, snapshot.version, known))
+            find = partial(self._find, name, snapshot.version, known)
+            hot = await self._hot.rows(question, find if with_rows else partial(_sought, find))
             newest = await asyncio.to_thread(self._table.snapshot)
             if newest.version == snapshot.version:
-                if known:
-                    return Read(snapshot, hot, [], known[0])
+                if known or not with_rows:
+                    return Read(snapshot, hot, [], known[0] if known else None)
                 files = snapshot.files_for(question)
                 if sum(file.rows for file in files) > self._rows_max:
                     raise TooManyRows
@@ -186,6 +203,11 @@ class Answering:
 
     def _keep(self, name: bytes, read: Read, found: object) -> None:
         self._earlier.keep(name_of(name, read.hot.identity), read.snapshot.version, CALLER.get(), found)
+
+
+def _sought(find: Callable[[str], bool], identity: str) -> bool:
+    """Looks for the earlier answer; that no rows are needed, whether there is one or not."""
+    return find(identity) or True
 
 
 async def _composed(question: Question, rows: list[dict[str, Any]], about: About) -> Answer:

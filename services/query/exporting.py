@@ -24,11 +24,14 @@ from services.query.rim.export_files import ExportFiles
 from services.query.rim.export_writing import TooManyRowsToExport, write_batches, write_rows
 from services.query.rim.warehouse import WarehouseAway
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.turns.question_limits import InTurn
 
 log = structlog.get_logger(__name__)
 
 #: How often the folder is read: other processes may share it, and what was away for a job may be back.
 LOOK_SECONDS: Final = 5.0
+#: Requests of an organisation that read the list of all jobs or wait for that; others are refused.
+LISTS_MAX: Final = 32
 _HOUR_MS: Final = 3_600_000
 #: Passes by itself: the job stays queued. Asked after `_FAILED`, because `TimeoutError` is an `OSError`.
 _PASSING: Final = (PostgresAway, NotPublished, WarehouseAway, Unsettled, OSError)
@@ -50,7 +53,7 @@ class TooManyExports(RuntimeError):
 
 
 class NoRoomForExports(RuntimeError):
-    """The folder of exports is full."""
+    """The folder of exports is full, or the organisation has as many bytes in it as are free."""
 
 
 class Exporting:
@@ -79,6 +82,8 @@ class Exporting:
         self._days_max = days_max
         self._now_ms = now_ms
         self._has_news = asyncio.Event()
+        #: At the list of all jobs. An organisation may have some hundreds, and each is a file that is read.
+        self._lists = InTurn(at_once=1, most=LISTS_MAX, of_all=1)
         #: By organisation that has jobs waiting, when its last turn was.
         self._turns: dict[str, int] = {}
         self._numbers = itertools.count(1)
@@ -90,7 +95,7 @@ class Exporting:
         )
 
     async def add(self, new: NewExport, asked: Wanted, *, organisation_id: str, actor: str) -> Job:
-        """A new job of what was understood. Raises `TooManyExports` or `NoRoomForExports`."""
+        """A new job of what was understood. Raises `TooManyExports`, `NoRoomForExports` or `TooManyQuestions`."""
         now_ms = self._now_ms()
         whose, within = asked.question.customers, asked.range
         job = Job(
@@ -107,19 +112,24 @@ class Exporting:
             viewers=list(asked.viewers),
             is_of_viewers=asked.is_of_viewers,
         )
-        known = await asyncio.to_thread(self._files.all)
-        own = [one for one in known if one.organisation_id == organisation_id]
-        if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
-            raise TooManyExports
-        if sum(one.bytes or 0 for one in known) >= self._bytes_max:
-            raise NoRoomForExports
-        await asyncio.to_thread(self._files.write, job)
+        # Those that come meanwhile find this one.
+        async with self._lists.of(organisation_id):
+            known = await asyncio.to_thread(self._files.all)
+            own = [one for one in known if one.organisation_id == organisation_id]
+            if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
+                raise TooManyExports
+            # However many organisations have theirs, some room is left to the next one.
+            if _bytes(own) >= self._bytes_max - _bytes(known):
+                raise NoRoomForExports
+            await asyncio.to_thread(self._files.write, job)
         self._has_news.set()
         return job
 
-    async def all(self) -> list[Job]:
-        """Every job that has not expired, the oldest first."""
-        return [job for job in await asyncio.to_thread(self._files.all) if job.expires_ms > self._now_ms()]
+    async def all(self, asker_id: str = "") -> list[Job]:
+        """Every job that has not expired, the oldest first. Organisations that ask take turns. Raises `TooManyQuestions`."""
+        async with self._lists.of(asker_id):
+            known = await asyncio.to_thread(self._files.all)
+        return [job for job in known if job.expires_ms > self._now_ms()]
 
     async def job(self, job_id: str) -> Job | None:
         """A job; None for an unknown id, or one that has expired."""
@@ -241,8 +251,8 @@ class Exporting:
         if wanted.errors is not None:
             return export_tables.table_of_errors(await Lists(self._answering).errors(wanted.errors))
         if wanted.titles is not None:
-            return export_tables.table_of_titles(await Lists(self._answering).titles(wanted.titles))
-        return export_tables.table_of(await self._answering.answer(wanted.question))
+            return export_tables.table_of_titles(wanted.question, await Lists(self._answering).titles(wanted.titles))
+        return export_tables.table_of(wanted.question, await self._answering.answer(wanted.question))
 
     async def _done(self, job: Job, rows: int) -> None:
         size = (await asyncio.to_thread(self._files.part(job).stat)).st_size
@@ -253,3 +263,8 @@ class Exporting:
         await asyncio.to_thread(self._files.part(job).unlink, missing_ok=True)
         if await self._changed(job, state="failed", problem=problem):
             log.warning("export_failed", export=job.id, kind=type(error).__name__)
+
+
+def _bytes(jobs: list[Job]) -> int:
+    """Of the files that are done."""
+    return sum(job.bytes or 0 for job in jobs)

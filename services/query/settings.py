@@ -107,7 +107,7 @@ class QuerySettings(AccountsSettings):
         default=10 << 30,
         ge=1,
         le=1 << 50,
-        description="bytes of all exports together; no further one is begun beyond it",
+        description="bytes of all exports together; one organisation begins no further one when it has as many as are free",
     )
     exports_hours: int = pydantic.Field(default=24, ge=1, le=24 * 365, description="hours for which an export is kept")
     exports_under_way_max: int = pydantic.Field(

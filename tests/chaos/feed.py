@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from tests.chaos.stories import Send, Story, long_story, stories
+from tests.integration.parts.feed import LINGER
 
 PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES["laptop"])
 FLUSH_SECONDS_MAX: Final = 60.0
@@ -65,7 +66,7 @@ class Feed(threading.Thread):
         super().__init__(name="feed", daemon=True)
         # That the broker is away, when it is killed on purpose, is no news.
         config = {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
-        self._producer = Producer(config)
+        self._producer = Producer({**config, **LINGER})
         self._stories = stories(seed)
         self._chance = random.Random(seed)
         self._seconds = seconds

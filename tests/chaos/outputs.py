@@ -9,6 +9,7 @@ from shared.schemas.live import Live
 from shared.schemas.view import View
 from tests.chaos.feed import PARTITIONS
 from tests.chaos.verdict import Observed
+from tests.integration.parts.feed import UNHURRIED
 
 READ: Final = (topics.VIEWS, topics.LIVE, topics.LATE, topics.REJECTED)
 
@@ -26,6 +27,7 @@ class Outputs:
                 "log_level": 0,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
+                **UNHURRIED,
             }
         )
         self._consumer.assign([TopicPartition(topic.name, at, 0) for topic in READ for at in range(PARTITIONS)])

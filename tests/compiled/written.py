@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 from hypothesis.internal.conjecture import providers
 
@@ -33,7 +34,7 @@ class Written:
         """What one commit makes durable."""
         written = self.hashes.setdefault(self._test, hashlib.sha256())
         for part in (*checkpoint.changes.items(), *checkpoint.outputs, checkpoint.meta):
-            written.update(repr(part).encode())
+            written.update(msgspec.msgpack.encode(part))
 
     def add_records(self, made: Any) -> None:
         """The records of one request."""

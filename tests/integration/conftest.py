@@ -23,7 +23,7 @@ from shared.topics import Topic
 from tests.integration.finalizer.warehouse.warehousing import Warehouse, finalizer_settings
 from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
-from tests.integration.parts.failing import AUTHORIZER, Scene, scene_on
+from tests.integration.parts.failing import Scene, scene_on
 
 #: How many tasks read, make and shuffle the rows of a frame. A task costs more CPU time than the few rows that it computes.
 ONE_TASK: Final[Mapping[str, str]] = {
@@ -73,7 +73,7 @@ def own_broker(tmp_path: Path, broker_topics: Iterable[Topic]) -> Iterator[Broke
 @pytest.fixture(scope="module")
 def emptied_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The broker of a file's scenes, each of which begins with empty topics; a test may kill it and start it again."""
-    with broker_with_topics(tmp_path_factory.mktemp("emptied"), (), properties=AUTHORIZER) as running:
+    with broker_with_topics(tmp_path_factory.mktemp("emptied"), ()) as running:
         yield running
 
 

@@ -21,7 +21,7 @@ from services.alerts.http.operations import OPERATIONS
 from services.alerts.http.pages import cut, key, page_of, place_of, receiver_place_of, rule_place_of
 from services.alerts.http.requests import asked_of, body_of, id_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere
-from services.alerts.store.deliveries import Overtaken
+from services.alerts.store.deliveries import Overtaken, TooManyTests
 from services.alerts.store.receivers import TooManyReceivers
 from services.alerts.store.rules import RuleChanged, TooManyRules
 from services.alerts.targets import ReceiverWrong
@@ -271,6 +271,8 @@ class AlertRoutes:
             except TooManyQuestions:
                 busy = Problem(429, "Too many trials at a time", "too-many-trials")
                 return problem_response(busy, retry_seconds=10)
+            except TooManyTests:
+                return problem_response(_TESTED, retry_seconds=600)
             except tuple(_PROBLEMS) as error:
                 return problem_response(next(one for kind, one in _PROBLEMS.items() if isinstance(error, kind)))
 
@@ -298,6 +300,7 @@ def _check_whole(principal: Principal) -> None:
         raise Refused(Problem(403, "A token for some customers has no business with receivers", "permission"))
 
 
+_TESTED: Final = Problem(429, "The organisation has sent as many tests within an hour as it may", "too-many-tests")
 #: They read another database, and have turns of their own.
 _OF_TRIALS: Final = frozenset({"post-alerts-rules-trial", "alerts-rules-suggested"})
 #: What a handler may raise that has one answer.

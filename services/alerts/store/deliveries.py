@@ -12,10 +12,12 @@ from psycopg.types.json import Jsonb
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 from services.accounts.store.tenants.organisations import OWNER_OF
-from services.alerts.store.receivers import Receiver
+from services.alerts.store.receivers import RECEIVERS_MAX, Receiver
 
 #: Those that were delivered or skipped are kept for so long, and dead ones.
 _KEPT: Final = "30 days"
+#: Tests of an organisation within an hour, one to each receiver that it may have: a receiver may be anybody's address.
+TESTS_MAX: Final = RECEIVERS_MAX
 #: Messages that are due, the oldest, among which it is chosen.
 _LOOKED_AT: Final = 1_000
 #: How many messages this process is sending to the receiver, and to its organisation.
@@ -70,6 +72,10 @@ _SHOWN: Final = """
 
 class Overtaken(ValueError):
     """A later message of the incident was delivered: this one would come out of order, and open again what is over."""
+
+
+class TooManyTests(RuntimeError):
+    """The organisation has sent as many tests within an hour as it may."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +162,25 @@ async def failed(
 
 
 async def add_test(connection: psycopg.AsyncConnection, receiver: Receiver, delivery_id: str, actor: Actor) -> None:
-    """A message that says that messages arrive."""
-    await connection.execute(
-        "INSERT INTO alerts.deliveries (id, receiver_id) VALUES (%s, %s)", (delivery_id, receiver.id)
+    """A message that says that messages arrive. Raises `TooManyTests`."""
+    added = await connection.execute(
+        """
+        INSERT INTO alerts.deliveries (id, receiver_id) SELECT %(id)s, %(receiver)s
+        WHERE (
+            SELECT count(*) FROM alerts.deliveries AS sent JOIN alerts.receivers ON receivers.id = sent.receiver_id
+            WHERE sent.incident_id IS NULL AND sent.made_at > now() - interval '1 hour'
+              AND receivers.organisation_id = %(organisation)s
+        ) < %(most)s
+        """,
+        {
+            "id": delivery_id,
+            "receiver": receiver.id,
+            "organisation": receiver.organisation_id,
+            "most": TESTS_MAX,
+        },
     )
+    if added.rowcount == 0:
+        raise TooManyTests
     await audit.add(connection, actor, "tested_alert_receiver", receiver.name)
 
 

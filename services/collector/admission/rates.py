@@ -27,10 +27,20 @@ class _Bucket:
 
     def wait_seconds(self, now_seconds: float, besides: float = 0.0) -> float:
         """How long until something may be taken; 0: now. `besides`: tokens that were taken and do not count."""
-        capacity = max(1.0, self.rate * self.burst_seconds)
-        self.tokens = min(self.tokens + (now_seconds - self.at_seconds) * self.rate, capacity)
+        return max(0.0, (1.0 - self._filled(now_seconds) - besides) / self.rate)
+
+    def taken(self, now_seconds: float) -> float:
+        """Tokens that it lacks."""
+        return self._capacity - self._filled(now_seconds)
+
+    def _filled(self, now_seconds: float) -> float:
+        self.tokens = min(self.tokens + (now_seconds - self.at_seconds) * self.rate, self._capacity)
         self.at_seconds = now_seconds
-        return max(0.0, (1.0 - self.tokens - besides) / self.rate)
+        return self.tokens
+
+    @property
+    def _capacity(self) -> float:
+        return max(1.0, self.rate * self.burst_seconds)
 
 
 @dataclass(frozen=True)
@@ -91,14 +101,15 @@ class _Wanted:
 
 
 class RateLimits:
-    """The buckets of customers. A customer whose rates change starts with full buckets.
+    """The buckets of customers. A customer whose rates change starts with full buckets, but for what it has stored of its day.
 
-    `defaults` are the rates of customers that have none of their own. `usage` counts what is stored and what is refused.
+    `defaults` are the rates of customers that have none of their own. `usage` counts what is stored and what is refused, where that
+    is reported.
     """
 
     def __init__(self, defaults: Customer = NO_RATES, usage: Usage | None = None) -> None:
         self._defaults = defaults
-        self._usage = usage or Usage()
+        self._usage = usage
         self._buckets: dict[tuple[str, str], _Bucket] = {}
         #: What customers had stored at all collectors, bytes, and when that was heard.
         self._stored: dict[str, tuple[float, float]] = {}
@@ -120,6 +131,8 @@ class RateLimits:
         self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer | KeyLimits], now_seconds: float
     ) -> None:
         """Counts a request that is refused now under each limit that its customers are beyond."""
+        if self._usage is None:
+            return
         for one in self._wanted(amounts, terms, now_seconds):
             if one.bucket.wait_seconds(now_seconds):
                 self._usage.add_refused(customer_of_subject(one.customer_id), one.name, one.tokens)
@@ -164,22 +177,27 @@ class RateLimits:
                     yield _Wanted(customer_id, name, bucket, tokens)
 
     def _bucket(self, key: tuple[str, str], rate: float, now_seconds: float, burst_seconds: float) -> _Bucket:
-        bucket = self._buckets.get(key)
-        if bucket is None or bucket.rate != rate:
-            customer_id, name = key
-            full = max(1.0, rate * burst_seconds)
-            tokens = self._room(customer_id, rate, now_seconds) if name == STORED else full
-            bucket = self._buckets[key] = _Bucket(rate, tokens, now_seconds, burst_seconds)
+        former = self._buckets.get(key)
+        if former is not None and former.rate == rate:
+            return former
+        customer_id, name = key
+        tokens = max(1.0, rate * burst_seconds)
+        if name == STORED and self._usage is not None:
+            tokens = self._room(customer_id, rate, now_seconds)
+        elif name == STORED and former is not None:
+            tokens -= former.taken(now_seconds)
+        bucket = self._buckets[key] = _Bucket(rate, tokens, now_seconds, burst_seconds)
         return bucket
 
     def _room(self, customer_id: str, rate: float, now_seconds: float) -> float:
         """Bytes that the customer may still store of its day, as far as is known."""
         stored, at_seconds = self._stored.get(customer_id, (0.0, now_seconds))
         drained = max(0.0, stored - rate * (now_seconds - at_seconds))
-        return max(1.0, rate * DAY_SECONDS) - drained - self._usage.unsent_bytes(customer_id)
+        unsent_bytes = 0.0 if self._usage is None else self._usage.unsent_bytes(customer_id)
+        return max(1.0, rate * DAY_SECONDS) - drained - unsent_bytes
 
     def _count_stored(self, customer_id: str, size_bytes: float, bucket: _Bucket) -> None:
-        if size_bytes:
+        if size_bytes and self._usage is not None:
             self._usage.add_stored(customer_id, size_bytes, bucket.rate * DAY_SECONDS)
 
 

@@ -130,12 +130,12 @@ class Connections:
             try:
                 return await handle(request)
             finally:
-                # The answer is written before any other task can run. Further bytes belong to the body, not to a head: aiohttp
-                # reads them for some seconds, so that the client gets the answer, and closes the connection.
+                # The answer is written before any other task can run. The body may not have come yet: aiohttp reads on for some
+                # seconds, so that the client gets the answer. Meanwhile, too, a new connection may take its place: else clients
+                # that hold back a byte of a body would take the places of all others.
                 if isinstance(request.protocol, _Connection):
                     request.protocol.count_reading()
-                    if request.content.is_eof():
-                        request.protocol.wait()
+                    request.protocol.wait()
 
         return answer
 

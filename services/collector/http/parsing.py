@@ -98,7 +98,10 @@ class Ready(NamedTuple):
 
 
 class Pauses:
-    """The pauses of one body that is parsed on the thread. While it sleeps the event loop has the interpreter to itself."""
+    """The pauses of one body that is parsed on the thread. While it sleeps the event loop has the interpreter to itself.
+
+    Make it on that thread: `cpu_seconds` is the clock of the thread that calls it.
+    """
 
     def __init__(self, cpu_seconds: Callable[[], float], sleep: Callable[[float], None] = time.sleep) -> None:
         self._cpu_seconds = cpu_seconds
@@ -153,11 +156,14 @@ class Parsing:
 
     async def _parsed_aside(self, given: Input, share: Share) -> Ready:
         """What the request holds, read on a thread."""
-        pausing = msgspec.structs.replace(given.post, pause=Pauses(time.thread_time))
-        parsed, cpu_seconds = await asyncio.to_thread(self._timed, given, pausing)
+        parsed, cpu_seconds = await asyncio.to_thread(self._timed_with_pauses, given)
         taken = self._taken(given, parsed, cpu_seconds)
         made = await asyncio.to_thread(self._records, given, parsed)
         return self._ready(given, share, parsed, made, taken)
+
+    def _timed_with_pauses(self, given: Input) -> tuple[ParsedBody, float]:
+        """As `_timed`, with pauses: they are measured by the clock of the thread that parses, which no other thread has."""
+        return self._timed(given, msgspec.structs.replace(given.post, pause=Pauses(time.thread_time)))
 
     def _timed(self, given: Input, post: Post) -> tuple[ParsedBody, float]:
         """What the POST holds, and the CPU time in seconds that this thread took for it."""

@@ -8,13 +8,16 @@ import msgspec
 from aiohttp import web
 
 from services.accounts.http.access import METRICS_OF_ONE, PAGE, Routing
-from services.accounts.http.guard import unknown_customer
+from services.accounts.http.guard import principal_of, unknown_customer
 from services.dashboard.limits.queries import AskedLimits, CustomerLimits, LimitsSource
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.http.problems import problem_response
+from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
+from services.rim.turns.question_limits import InTurn, TooManyQuestions
 from shared.http.problems import Problem
 
+#: Questions of one organisation go to Postgres one after another; of one caller so many may wait.
+QUESTIONS_MAX: Final = 16
 _PAGE: Final = Path(__file__).parents[1] / "static" / "pages" / "limits.html"
 OPERATIONS: Final = [
     Operation(
@@ -34,6 +37,7 @@ class LimitsRoutes:
     def __init__(self, source: LimitsSource, now_ms: Callable[[], int]) -> None:
         self._source = source
         self._now_ms = now_ms
+        self._questions = InTurn(at_once=1, most=QUESTIONS_MAX)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
@@ -51,7 +55,10 @@ class LimitsRoutes:
         except msgspec.ValidationError as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         try:
-            found = await self._source.of(asked.customer, self._now_ms())
+            async with self._questions.of(*principal_of(request).asker):
+                found = await self._source.of(asked.customer, self._now_ms())
+        except TooManyQuestions:
+            return problem_response(TOO_MANY_QUESTIONS)
         except PostgresAway:
             return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
         except NotPublished:

@@ -80,6 +80,11 @@ class Inbox:
 
     # What waits.
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record waits."""
+        return not self._ready and not any(source.records for source in self._inputs.values())
+
     def waiting_records(self, topic: str) -> int:
         """Records of the input that wait for the others."""
         return self._inputs[topic].records
@@ -91,7 +96,7 @@ class Inbox:
     @property
     def caught_up_at(self) -> float | None:
         """When all there was is known to have been read and taken; None if that is not known."""
-        if self._ready or any(source.records for source in self._inputs.values()):
+        if not self.is_empty:
             return None
         confirmed = [source.confirmed_at for source in self._inputs.values()]
         known = [at for at in confirmed if at is not None]

@@ -53,16 +53,18 @@ class Questions:
             raise Unanswered("too many questions wait") from None
         return answer
 
-    def answer(self) -> None:
-        """Answers what waits. Called by the loop, between records."""
-        for _ in range(ANSWERED_PER_TURN_MAX):
+    def answer(self) -> bool:
+        """Answers what waits; whether anything did. Called by the loop, between records."""
+        has_any = not self._waiting.empty()
+        for _ in range(ANSWERED_PER_TURN_MAX if has_any else 0):
             try:
                 question, answer = self._waiting.get_nowait()
             except queue.Empty:
-                return
+                break
             if not answer.set_running_or_notify_cancel():
                 continue
             try:
                 answer.set_result(question())
             except (Unanswered, LookFailed) as error:
                 answer.set_exception(error)
+        return has_any

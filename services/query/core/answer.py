@@ -170,16 +170,28 @@ def beside(question: Question, answer: Answer) -> Question | None:
     return replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
 
 
-def compared(answer: Answer, other: Answer) -> Answer:
-    """An answer with another one of the same question beside it."""
+def compared(question: Question, answer: Answer, other: Answer) -> Answer:
+    """An answer with another one beside it: that of the question of `beside`. A group that had no view there has its zeros."""
     if isinstance(answer, Breakdown) and isinstance(other, Breakdown):
-        by_key = {(group.kind, *group.key): group.metrics for group in other.groups}
-        groups = [
-            msgspec.structs.replace(group, compared=by_key.get((group.kind, *group.key), {})) for group in answer.groups
-        ]
+        nothing = _figures(question, _nothing(question))
+        by_key = {_name(group): group.metrics for group in other.groups}
+        groups = [msgspec.structs.replace(one, compared=by_key.get(_name(one), nothing)) for one in answer.groups]
         return msgspec.structs.replace(answer, groups=groups, compared=other.about)
     assert not isinstance(answer, Breakdown)
+    if isinstance(answer, Timeseries) and isinstance(other, Timeseries):
+        there = {_name(line) for line in other.groups or ()}
+        new = [_without_views(question, line) for line in answer.groups or () if _name(line) not in there]
+        other = msgspec.structs.replace(other, groups=[*other.groups, *new]) if other.groups is not None else other
     return msgspec.structs.replace(answer, compared=other)
+
+
+def _name(group: Group) -> tuple[str | None, ...]:
+    return group.kind, *group.key
+
+
+def _without_views(question: Question, line: Group) -> Group:
+    groups = None if line.groups is None else 0
+    return msgspec.structs.replace(line, n=0, groups=groups, points=_points(question, ()))
 
 
 def _pins(question: Question, answer: Answer) -> tuple[tuple[str | None, ...], ...]:

@@ -106,7 +106,8 @@ class ExportRoutes:
     async def all(self, request: web.Request) -> web.Response:
         """Those of the organisation that the asker may see."""
         asked = parsed(AskedExports, list(request.query.items()))
-        seen = [job for job in await self._exporting.all() if _is_seen(request, job)]
+        known = await self._exporting.all(principal_of(request).organisation_id)
+        seen = [job for job in known if _is_seen(request, job)]
         return sent(exports.page_of(asked, seen))
 
     async def one(self, request: web.Request) -> web.Response:

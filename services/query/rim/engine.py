@@ -56,7 +56,8 @@ class Engine:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
         self._threads = ThreadPoolExecutor(questions_max, thread_name_prefix="question")
-        self._turns = FairTurns(questions_max, of_one=max(1, questions_max - 1), of_member=max(1, questions_max - 2))
+        self._questions_max = questions_max
+        self._turns = self.turns(1)
         # What takes minutes keeps no question waiting.
         self._long = ThreadPoolExecutor(1, thread_name_prefix="export")
 
@@ -65,6 +66,11 @@ class Engine:
         self._threads.shutdown()
         self._long.shutdown()
         self._connection.close()
+
+    def turns(self, times: int) -> FairTurns:
+        """Turns of so many times as many as run at a time, shared as those are."""
+        most = self._questions_max
+        return FairTurns(times * most, of_one=max(1, times * (most - 1)), of_member=max(1, times * (most - 2)))
 
     async def ask(self, statement: Statement, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
         """The rows of a statement over these tables. It stops when its caller does. Raises `TooLarge`."""

@@ -19,8 +19,9 @@ from psycopg.rows import tuple_row
 from services.query.core import fields
 from services.query.core.question import Question
 from services.query.core.sql import statements, sums
-from services.rim.database.pool import Postgres
+from services.rim.database.pool import Asks
 from services.rim.database.view_rows import COLUMNS
+from services.rim.turns.thread_work import until_over
 from shared.schemas.view import View
 
 _TYPED: Final = frozenset(COLUMNS) - {"document"}
@@ -61,7 +62,16 @@ _OF_ROWS: Final = """
 """
 #: Of these the warehouse may have an older revision in an earlier hour: a view's day is that of its first beacon.
 _MOVED: Final = f"SELECT v.customer_id, v.view_id, v.day {_OF_ROWS} AND v.day <= %(since)s / 24 + 1"
-_COUNT: Final = f"SELECT count(*) FROM (SELECT {_OF_ROWS} AND NOT v.deleted LIMIT %(rows_max)s) AS counted"  # noqa: S608
+#: `size` is of what is read of a row besides its columns. Postgres knows it without reading that.
+_COUNT: Final = f"""
+    SELECT count(*), coalesce(sum(size), 0)::bigint
+    FROM (SELECT CASE WHEN %(has_documents)s THEN octet_length(v.document) ELSE 0 END AS size {_OF_ROWS} AND NOT v.deleted
+          LIMIT %(rows_max)s) AS counted
+"""  # noqa: S608 - SQL of ours
+#: Whole rows, as JSON, that one question reads: more of them cannot be read and decoded within its time.
+DOCUMENTS_BYTES_MAX: Final = 256 * 1024 * 1024
+#: Rows that are in memory as Postgres gave them, and decoded on a thread.
+_ROWS_AT_ONCE: Final = 2_000
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class HotRows:
     moved: pa.Table | None
     #: The hour from which on hot rows are kept.
     since_hour: int = 0
-    #: Whether there are too many: then none is here, and all are the warehouse's.
+    #: Whether there are too many, or too large ones: then none is here, and all are the warehouse's.
     is_left_out: bool = False
     #: Whether the answer is known already, so that no rows were read.
     is_known: bool = False
@@ -87,7 +97,7 @@ class HotRows:
 class HotDatabase:
     """Questions to Postgres, each in one snapshot."""
 
-    def __init__(self, postgres: Postgres, rows_max: int) -> None:
+    def __init__(self, postgres: Asks, rows_max: int) -> None:
         self._postgres = postgres
         self._rows_max = rows_max
 
@@ -138,6 +148,7 @@ class HotDatabase:
             "customers": question.customers.listed,
             "but": list(question.customers.but),
             "rows_max": self._rows_max + 1,
+            "has_documents": _Wanted.of(question).has_documents,
         }
         await cursor.execute(_OWNED, within)
         slices = await cursor.fetchall()
@@ -148,8 +159,8 @@ class HotDatabase:
         if not slices and question.range.first_hour >= since_hour:
             return HotRows(identity, published_ms, none, None, None, since_hour)
         await cursor.execute(_COUNT, within)
-        (count,) = await cursor.fetchone() or (0,)
-        if count > self._rows_max:
+        count, size = await cursor.fetchone() or (0, 0)
+        if count > self._rows_max or size > DOCUMENTS_BYTES_MAX:
             return HotRows(identity, published_ms, none, None, None, since_hour, is_left_out=True)
         moved = None
         if question.range.first_hour < since_hour:
@@ -165,23 +176,57 @@ class HotDatabase:
         return HotRows(identity, published_ms, rows, owned, moved, since_hour)
 
     async def _views(self, cursor: psycopg.AsyncCursor[Any], question: Question, within: dict[str, Any]) -> pa.Table:
-        wanted, keys = statements.fields_of(question), statements.keys_of(question)
-        typed = [field for field in wanted if field in _TYPED]
-        others = tuple(field for field in wanted if field not in _TYPED)
-        names = ("hour", "customer_id", *typed, *(("document",) if others or keys else ()))
-        listed = ", ".join(f"v.{name}" for name in names)
-        await cursor.execute(f"SELECT {listed} {_OF_ROWS} AND NOT v.deleted", within)
-        found = await cursor.fetchall()
-        columns = dict(zip(names, map(list, zip(*found, strict=True)), strict=True)) if found else {}
-        if others or keys:
-            documents = _documents(others, bool(keys))
-            decoded = [documents.decode(text) for text in columns.pop("document", [])]
-            for field in others:
-                columns[field] = [getattr(one, field) for one in decoded]
-            for number, key in enumerate(keys):
-                columns[f"custom_{number}"] = [one.custom.get(key) for one in decoded]
-        kinds = _kinds(question)
-        return pa.table({name: pa.array(columns.get(name, []), kind) for name, kind in kinds.items()})
+        wanted = _Wanted.of(question)
+        listed = ", ".join(f"v.{name}" for name in wanted.names)
+        parts = []
+        # Read from the server as they are wanted: all of them at once may be a gigabyte.
+        async with cursor.connection.cursor("hot", row_factory=tuple_row) as rows:
+            await rows.execute(f"SELECT {listed} {_OF_ROWS} AND NOT v.deleted", within)
+            while found := await rows.fetchmany(_ROWS_AT_ONCE):
+                # Seconds of CPU for many: others are answered meanwhile.
+                parts.append(await until_over(_made, question, wanted, found))
+        return pa.concat_tables([_table([], _kinds(question)), *parts])
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What of a hot row a question reads: columns, and fields of the whole row that are none."""
+
+    typed: tuple[str, ...]
+    others: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    @staticmethod
+    def of(question: Question) -> "_Wanted":
+        wanted = statements.fields_of(question)
+        return _Wanted(
+            tuple(field for field in wanted if field in _TYPED),
+            tuple(field for field in wanted if field not in _TYPED),
+            statements.keys_of(question),
+        )
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether whole rows are read."""
+        return bool(self.others or self.keys)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of Postgres."""
+        return ("hour", "customer_id", *self.typed, *(("document",) if self.has_documents else ()))
+
+
+def _made(question: Question, wanted: _Wanted, found: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows as Postgres gives them, at least one, as rows of table `hot`."""
+    columns = dict(zip(wanted.names, map(list, zip(*found, strict=True)), strict=True))
+    if wanted.has_documents:
+        documents = _documents(wanted.others, bool(wanted.keys))
+        decoded = [documents.decode(text) for text in columns.pop("document")]
+        for field in wanted.others:
+            columns[field] = [getattr(one, field) for one in decoded]
+        for number, key in enumerate(wanted.keys):
+            columns[f"custom_{number}"] = [one.custom.get(key) for one in decoded]
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in _kinds(question).items()})
 
 
 def _table(rows: Sequence[Sequence[Any]], kinds: dict[str, pa.DataType]) -> pa.Table:

@@ -17,7 +17,7 @@ from psycopg.rows import tuple_row
 from services.query.core.sql.statements import Statement
 from services.query.rim.engine import Engine
 from services.query.rim.warehouse import ViewsTable, WarehouseAway, path_of, removed_rows
-from services.rim.database.pool import Postgres
+from services.rim.database.pool import Asks
 from shared.partitioning import view_key
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ OfBeacons = Callable[[list[dict[str, Any]], bool], T]
 class SingleViews:
     """Looks up what there is of one view."""
 
-    def __init__(self, postgres: Postgres, engine: Engine, views: ViewsTable, warehouse: Path) -> None:
+    def __init__(self, postgres: Asks, engine: Engine, views: ViewsTable, warehouse: Path) -> None:
         self._postgres = postgres
         self._engine = engine
         self._views = views

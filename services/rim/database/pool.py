@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -27,6 +27,14 @@ class QueryRefused(RuntimeError):
 
 class NotPublished(RuntimeError):
     """Postgres answers, but the tables are not there: who makes them has not run yet."""
+
+
+class Asks(Protocol):
+    """What asks Postgres, as `Postgres` does."""
+
+    async def ask(self, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
+        """What `read` finds; raises as `Postgres.ask`."""
+        ...
 
 
 class _Asking:

@@ -67,6 +67,15 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
     }
 
 
+def admin_config(settings: Settings, client_id: str) -> dict[str, Any]:
+    """What a client is given that asks certain brokers again and again.
+
+    librdkafka 2.16 that waits for a broker which is down calls for a connection, over and over, and so takes most of a core. A
+    client that connects to all brokers has nothing to call for.
+    """
+    return {**client_config(settings, client_id), "enable.sparse.connections": False}
+
+
 def session_config(session_ms: int) -> dict[str, int]:
     """The settings of a group's member: the silence that ends its session, and the time between its heartbeats."""
     return {"session.timeout.ms": session_ms, "heartbeat.interval.ms": max(100, session_ms // 5)}

@@ -30,6 +30,8 @@ from services.alerts.core.rules import RuleBody
 from services.alerts.core.trial import Tried
 from services.alerts.http.bodies import NewReceiver
 from services.alerts.service import Alerting, NotThere
+from services.alerts.store import deliveries
+from services.alerts.store.deliveries import TooManyTests
 from services.alerts.targets import ReceiverWrong
 from shared import codec
 from shared.partitioning import partition_of
@@ -174,6 +176,31 @@ def test_each_way_of_notification_of_the_document_reaches_its_receiver(
     # One message, which comes again where the answer to it comes late.
     assert len(message_ids(box)) == 1
     assert all(one.rcpt_tos == ["managers@example.com"] for one in box.got)
+
+
+def test_an_organisation_sends_so_many_tests_within_an_hour(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may send tests could fill anybody's mailbox."""
+    monkeypatch.setattr(deliveries, "TESTS_MAX", 2)
+
+    async def make(made: Alerting, actor: Actor) -> None:
+        # A new receiver makes no room.
+        for number in range(3):
+            target = {"to": [f"{number}@example.com"]}
+            receiver = await made.add_receiver(actor, name=f"r{number}", kind="email", target=target, template=None)
+            if number < 2:
+                await made.test_receiver(receiver, actor, number=str(number))
+        with pytest.raises(TooManyTests):
+            await made.test_receiver(receiver, actor, number="2")
+
+    alerting(dsn, make)
+    hour_ago = "UPDATE alerts.deliveries SET made_at = now() - interval '61 minutes' RETURNING id"
+    assert sorted(asked(dsn, hour_ago)) == [("msg_test_0",), ("msg_test_1",)]
+
+    async def again(made: Alerting, actor: Actor) -> None:
+        (receiver, *_) = await made.receivers(actor.organisation_id)
+        await made.test_receiver(receiver.id, actor, number="3")
+
+    alerting(dsn, again)
 
 
 @contextmanager

@@ -140,7 +140,6 @@ class Sender(threading.Thread):
 QUICK = {
     "PROCESSOR_APPLICATION": "recordings",
     "PROCESSOR_SESSION_MS": "2000",
-    "PROCESSOR_COMMIT_INTERVAL_MS": "100",
     "RECORDINGS_GAP_MS": "3600000",
 }
 

@@ -27,7 +27,7 @@ REPORTS: Final = APPLICATION.inputs[1]
 REPORTED: Final = APPLICATION.outputs[0]
 USERS: Final = 200
 #: A slot that stays away is missed soon, and one without CPU for a few seconds is not.
-QUICK: Final = {"PROCESSOR_SESSION_MS": "6000", "PROCESSOR_COMMIT_INTERVAL_MS": "100"}
+QUICK: Final = {"PROCESSOR_SESSION_MS": "6000"}
 
 
 @pytest.fixture(scope="module")

@@ -192,7 +192,7 @@ async def test_a_collector_that_gets_a_stop_signal_finishes_what_it_began(broker
                 seq += 1
                 if is_stopping and not unready_while_serving:
                     unready_while_serving = await asyncio.to_thread(collector.status, "/readyz") == 503
-            assert status == 0
+            assert status == 0, collector.child.log_tail()
 
         is_stopping = False
         async with aiohttp.ClientSession() as client, asyncio.timeout(2 * SECONDS_MAX):

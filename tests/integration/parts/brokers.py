@@ -42,6 +42,11 @@ def topics_of(application: str) -> tuple[Topic, ...]:
 
 
 OF_VIEWS: Final = topics_of("video_views")
+#: Everybody may do what no rule forbids: a test may forbid something for a while.
+_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 #: The settings of a broker that differ from others'.
 Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
@@ -57,7 +62,7 @@ _resting: dict[Kind, list[Broker]] = {}
 def broker_with_topics(
     folder: Path, wanted: Iterable[Topic] = topics.ALL, *, properties: Mapping[str, str] | None = None
 ) -> Iterator[Broker]:
-    """A running broker with these topics and no others, without groups; at the end it rests.
+    """A running broker with these topics and no others, without groups; at the end it rests. `properties` are further settings.
 
     A new one lies in `folder`, and its data are a copy of data that were formatted once in a run. All such brokers are one cluster
     to their clients, so a test of two clusters has its second from `another_cluster`.
@@ -123,7 +128,7 @@ def format_data(folder: Path) -> None:
 
 def _started(folder: Path, properties: Mapping[str, str] | None) -> Broker:
     format_data(folder)
-    broker = Broker(folder, properties=properties)
+    broker = Broker(folder, properties={**_AUTHORIZER, **(properties or {})})
     broker.start()
     return broker
 

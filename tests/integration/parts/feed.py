@@ -44,6 +44,10 @@ def beacon(view_id: str, seq: int, event: str, client_time_ms: int, **attrs: obj
     )
 
 
+#: Beacons that come one by one would be a request each, and an answer to each reader.
+LINGER: Final = {"linger.ms": 100}
+#: A reader that is answered when much is there, or after so long: less than its reads wait for what there is.
+UNHURRIED: Final = {"fetch.min.bytes": 1_000_000, "fetch.wait.max.ms": 200}
 #: What of a view may be a text of 500 characters.
 TEXTS: Final = ("video_title", *(f"custom_{number}" for number in range(1, 21)))
 
@@ -73,7 +77,7 @@ class Feed(threading.Thread):
         """All beacons of `views` views, within `seconds`; a view's texts, 10,500 bytes at the most, never compress."""
         super().__init__(name="feed")
         self._random = random.Random(seed)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, **LINGER})
         ids = [f"{prefix}-{number}" for number in range(views)]
         self._views = {view_id: story(view_id, self._random, text_bytes) for view_id in ids}
         self._seconds = seconds
@@ -153,6 +157,7 @@ class Rows:
                 "group.id": "test-rows",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
+                **UNHURRIED,
             }
         )
         self._consumer.assign([TopicPartition(topics.VIEWS.name, number, 0) for number in range(PARTITIONS)])

@@ -19,10 +19,11 @@ PROCESSOR = ("services.processor",)
 
 def wait_until(condition: Callable[[], bool], what: str | Callable[[], str], seconds: float = 120.0) -> None:
     """Waits for a condition; fails with `what` when it does not come true in time: generous, for a busy machine."""
-    deadline = time.monotonic() + seconds
+    began_at = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what if isinstance(what, str) else what()}"
-        time.sleep(0.05)
+        waited = time.monotonic() - began_at
+        assert waited < seconds, f"not within {seconds} s: {what if isinstance(what, str) else what()}"
+        time.sleep(process.pause_after(waited))
 
 
 class Slot:

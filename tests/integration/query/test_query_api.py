@@ -30,6 +30,7 @@ from services.query.http.app import Door, Sources, make_app, make_runner
 from services.query.rim.export_files import ExportFiles
 from services.query.suspecting import Suspecting
 from services.rim.database.pool import Postgres
+from services.rim.turns.question_limits import InTurn
 from tests.documents import run_by
 from tests.integration.query.querying import Installation, installed
 from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
@@ -83,7 +84,12 @@ async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncI
         keeping = asyncio.create_task(exporting.keep())
         app = make_app(
             Sources(answering, Suspecting(answering), single, None, exporting),
-            Door(Identities(accounts), Hosts([]), Cookie(is_secure=False), AccountsAudit(accounts, lambda: T0_MS)),
+            Door(
+                Identities(accounts),
+                Hosts([]),
+                Cookie(is_secure=False),
+                AccountsAudit(accounts, lambda: T0_MS, turns=InTurn(at_once=1, most=100)),
+            ),
             caller_questions_max=4,
             seconds_max=60,
             days_max=400,

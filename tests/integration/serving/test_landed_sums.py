@@ -1,6 +1,7 @@
 """Slices of many customers together, on a real Postgres: they are a recount of the documents of one landed minute."""
 
 import asyncio
+import functools
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -41,7 +42,8 @@ T = TypeVar("T")
 Documents = dict[tuple[str, str, int], LiveMinute]
 
 
-def made() -> Documents:
+@functools.cache
+def documents() -> Documents:
     chance = random.Random(5)
 
     def figures() -> dict[str, int]:
@@ -63,16 +65,13 @@ def made() -> Documents:
     return found
 
 
-DOCUMENTS: Final = made()
-
-
 @pytest.fixture(scope="module")
 def dsn(postgres: Postgres) -> str:
     name = postgres.create_database(f"landed_{uuid4().hex}")
     with closing(Serving(name, away_seconds_max=20, stop=Event())) as serving:
         serving.open()
     with psycopg.connect(name) as connection:
-        for key, document in DOCUMENTS.items():
+        for key, document in documents().items():
             connection.execute(
                 "INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s)",
                 (*key, msgspec.json.encode(document).decode()),
@@ -108,7 +107,7 @@ def slice_of(dsn: str, scope: CustomerScope, name: str) -> LandedSlice:
 def recount(scope: CustomerScope, pick: Callable[[str, str], str | None], minute: int = MINUTE) -> dict[str, Any]:
     """The sums of what `pick` gives a name, by dimension and value of a document."""
     sums: dict[str, dict[str, int]] = {}
-    for (customer, dimension, at), document in DOCUMENTS.items():
+    for (customer, dimension, at), document in documents().items():
         if at != minute or customer == GATHERED or not scope.has(customer):
             continue
         for value, figures in document.values.items():

@@ -20,6 +20,7 @@ from services.dashboard.app import ROUTING
 from services.dashboard.arrivals.picture import Read
 from services.rim.database.pool import PostgresAway
 from services.rim.http.lookups import LookupsAway, LookupsRefused
+from services.rim.turns.question_limits import TooManyQuestions
 from services.rim.turns.rates import TooManyRequests
 from tests.unit.dashboard.door import (
     ENDED,
@@ -247,8 +248,9 @@ async def test_each_look_at_a_recording_is_noted_or_refused(desk: Desk) -> None:
     ]
     audit.problem = PostgresAway("test")
     assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 503
-    audit.problem = TooManyRequests(2)
-    assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 429
+    for problem in (TooManyRequests(2), TooManyQuestions()):
+        audit.problem = problem
+        assert (await desk.get("/v1/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 429
 
 
 async def test_each_person_and_token_has_a_rate_of_requests(tmp_path: Path) -> None:

@@ -251,3 +251,21 @@ async def test_questions_of_one_organisation_leave_connections_to_others_and_loo
         site.let_callers.release()
         assert await other == 200
         assert set(await asyncio.gather(*flood)) == {200, 429}
+
+
+async def test_exports_of_the_audit_log_take_a_turn_for_each_page(site: Site) -> None:
+    async def exported(who: Credential) -> int:
+        async with asyncio.timeout(30), site.client.get("/v1/audit/export", cookies=cookies(who)) as answer:
+            await answer.read()
+            return answer.status
+
+    async with letting(site):
+        flood = [asyncio.create_task(exported(OWNER)) for _ in range(QUESTIONS_OF_ORGANISATION_MAX + 5)]
+        await until(lambda: sum(one.done() for one in flood) == 5)
+        assert {one.result() for one in flood if one.done()} == {429}
+        assert site.callers == AT_ONCE_OF_ORGANISATION
+        other = asyncio.create_task(exported(GLOBEX_ADMIN))
+        await until(lambda: site.callers == AT_ONCE_OF_ORGANISATION + 1)
+        site.let_callers.release()
+        assert await other == 200
+        assert set(await asyncio.gather(*flood)) == {200, 429}

@@ -14,7 +14,7 @@ from services.alerts.store.deliveries import Claimed
 from services.notifications import senders
 from services.notifications.mails import Mails
 from services.notifications.outcome import SENT
-from services.notifications.senders import Senders
+from services.notifications.senders import Senders, is_public
 from services.notifications.settings import NotificationsSettings
 from tests.unit.alerts.events import event
 
@@ -57,6 +57,16 @@ async def test_what_will_not_do_better_is_dead_at_once(status: int) -> None:
     assert not await may_pass(status)
 
 
+@pytest.mark.parametrize("address", ["https://127.1/", "https://1/", "https://a..b/", "mailto:x", "https://a:99999/"])
+async def test_an_address_that_cannot_be_read_is_dead_at_once(address: str) -> None:
+    settings = NotificationsSettings(postgres_dsn="postgresql://x/y")
+    mails = Mails(settings)
+    async with senders.session(settings) as session:
+        outcome = await Senders(settings, session, mails).send(claimed(address))
+    mails.close()
+    assert not outcome.may_pass
+
+
 async def may_pass(status: int) -> bool:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(status=status, headers={"Location": "/elsewhere"})
@@ -86,3 +96,21 @@ async def test_receivers_that_hang_keep_no_message_to_the_same_host_waiting() ->
         assert await one.send(claimed(f"{url}/quick")) == SENT
         ended.set()
         assert await asyncio.gather(*slow) == [SENT] * 12
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("fec0::1", "::7f00:1", "::10.0.0.1", "64:ff9b:1::7f00:1", "::ffff:0:127.0.0.1", "5f00::1", "4000::1"),
+        *("fe80::1%eth0", "fc00::1", "::", "::1", "64:ff9b::10.0.0.1", "2002:a00:1::", "2001:db8::1", "ff02::1"),
+    ],
+)
+def test_an_address_that_is_none_of_the_internet_is_of_no_receiver(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:4700::1111", "64:ff9b::808:808", "2002:808:808::", "::ffff:8.8.8.8"]
+)
+def test_an_address_of_the_internet_may_be_a_receivers(address: str) -> None:
+    assert is_public(address)

@@ -98,6 +98,7 @@ async def desk(
     rows_max: int = 1_000,
     is_kept: bool = True,
     under_way_max: int = 2,
+    bytes_max: int = 1 << 30,
     files: ExportFiles | None = None,
 ) -> AsyncIterator[Desk]:
     now_ms, at_door, reader = [NOW_MS], door(), Pouring(engine, views)
@@ -106,7 +107,7 @@ async def desk(
         reader,  # type: ignore[arg-type]
         rows_max=rows_max,
         seconds_max=20,
-        bytes_max=1 << 30,
+        bytes_max=bytes_max,
         hours=1,
         under_way_max=under_way_max,
         days_max=400,

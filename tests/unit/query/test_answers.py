@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from services.query.core import answer as answers
-from services.query.core.answer import About, Answer, Breakdown, Distribution, Span, Timeseries
+from services.query.core.answer import About, Answer, Breakdown, Distribution, Figure, Span, Timeseries
 from services.query.core.question import Asked, AskedBreakdown, AskedDistribution, AskedSeries, Question
 from services.query.core.sql import figures
 from services.query.rim.engine import Engine
@@ -62,7 +62,7 @@ def test_a_distribution_stands_beside_that_of_another_range(engine: Engine, comp
     own = answered(engine, one, views)
     other = answers.beside(one, own)
     assert other is not None
-    found = answers.compared(own, answered(engine, other, views))
+    found = answers.compared(other, own, answered(engine, other, views))
     assert isinstance(found, Distribution)
     assert found.compared is not None
     expect(one, found, views)
@@ -87,7 +87,7 @@ def test_values_that_were_unknown_before_are_of_no_other_group_where_now_all_are
     own = answered(engine, one, views)
     other = answers.beside(one, own)
     assert other is not None
-    found = answers.compared(own, answered(engine, other, views))
+    found = answers.compared(other, own, answered(engine, other, views))
 
     if isinstance(found, Breakdown):
         listed = [(group.labels[0], group.n, group.compared["views"].value) for group in found.groups if group.compared]
@@ -97,6 +97,40 @@ def test_values_that_were_unknown_before_are_of_no_other_group_where_now_all_are
         assert found.compared is not None
         lines = {group.labels[0]: group.n for group in found.compared.groups or ()}
         assert lines == {"akamai": 8, "fastly": 3, "(unknown)": 5}
+
+
+@pytest.mark.parametrize("metrics", ["views,startup_ms_p50", "views,viewers"])
+def test_a_value_that_no_view_had_in_the_other_range_has_its_zeros_there(engine: Engine, metrics: str) -> None:
+    views = [
+        a_view(random.Random(number), f"view-{number}", cdn=cdn, deleted=False, **_at(T0_MS + day * DAY_MS))
+        for number, (day, cdn) in enumerate([(0, "akamai"), (1, "akamai"), (1, "fastly"), (1, None), (1, "x")])
+    ]
+    within = {"from_": str(T0_MS + DAY_MS), "to": str(T0_MS + 2 * DAY_MS), "compare": "previous", "metrics": metrics}
+    found = beside(engine, question(AskedBreakdown(by="cdn", **within)), views)
+    assert isinstance(found, Breakdown)
+    last = metrics.split(",")[1]
+    nothing = {"views": Figure(0, 0), last: Figure(0 if last == "viewers" else None, 0)}
+    before = {group.labels[0]: group.compared for group in found.groups}
+    assert {name for name, figures in before.items() if figures == nothing} == {"fastly", "x", "(unknown)"}
+    assert before["akamai"] != nothing
+    short = beside(engine, question(AskedBreakdown(by="cdn", limit=1, **within)), views)
+    assert isinstance(short, Breakdown)
+    assert [(one.n, one.compared) for one in short.groups if one.kind == "other"] == [(2, nothing)]
+
+    series = beside(engine, question(AskedSeries(by="cdn", bucket="hour", **within)), views)
+    assert isinstance(series, Timeseries)
+    assert series.compared is not None
+    (line,) = [line for line in series.compared.groups or () if line.labels == ["fastly"]]
+    assert (line.n, [(point.n, point.metrics) for point in line.points or ()]) == (0, [(0, nothing)] * 24)
+    assert [point.from_ms for point in line.points or ()] == [T0_MS + hour * 3_600_000 for hour in range(24)]
+
+
+def beside(engine: Engine, one: Question, views: list[View]) -> Answer:
+    """The answer with the one beside it."""
+    own = answered(engine, one, views)
+    other = answers.beside(one, own)
+    assert other is not None
+    return answers.compared(other, own, answered(engine, other, views))
 
 
 def _at(at_ms: int) -> dict[str, int]:

@@ -9,6 +9,7 @@ import pyarrow.csv as pa_csv
 import pytest
 from msgspec import structs
 
+from services.query.core.resources.titles.titles import METRICS_OF_TITLES
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.dashboard.door import METRICS_TOKEN
@@ -172,3 +173,34 @@ async def test_titles_become_a_file_as_they_are_listed_beside_another_range(
     assert dict(zip(table["video_id"].to_pylist(), table["views"].to_pylist(), strict=True)) == counts
     assert set(table["title"].to_pylist()) == {"'=A"}
     assert {"series", "rebuffer_fraction", "rebuffer_fraction_n", "rebuffer_fraction_before"} <= set(table.column_names)
+
+
+@pytest.mark.parametrize(
+    ("of", "given", "columns"),
+    [
+        ("overall", {}, []),
+        ("timeseries", {"bucket": "day"}, TIMES),
+        ("timeseries", {"bucket": "day", "by": "cdn"}, ["kind", "value", *TIMES]),
+        ("breakdown", {"by": "cdn"}, ["kind", "cdn"]),
+        ("titles", {}, ["video_id", "title", "series"]),
+    ],
+)
+async def test_a_file_without_views_has_the_columns_of_any_other(
+    engine: Engine, tmp_path: Path, of: str, given: dict[str, str], columns: list[str]
+) -> None:
+    metrics = {} if of == "titles" else {"metrics": "viewers,rebuffer_fraction"}
+    names = METRICS_OF_TITLES if of == "titles" else ("viewers", "rebuffer_fraction")
+    figures = [f"{name}{suffix}{n}" for name in names for suffix in ("", "_before") for n in ("", "_n")]
+    table = await exported(engine, [], tmp_path, of, WITHIN | metrics | given | {"compare": "previous"})
+    assert table.column_names == [*columns, "views", *(name for name in figures if name != "views")]
+
+
+@pytest.mark.parametrize("given", [{"since": str(T0_MS)}, {"compare": "previous"}])
+async def test_a_file_of_no_error_has_the_columns_of_any_other(
+    engine: Engine, views: list[View], tmp_path: Path, given: dict[str, str]
+) -> None:
+    coded = [structs.replace(view, error_code="4") for view in views]
+    whole = await exported(engine, coded, tmp_path / "whole", "errors", WITHIN | given)
+    assert "is_new" in whole.column_names
+    none = await exported(engine, [], tmp_path / "none", "errors", WITHIN | given)
+    assert (none.num_rows, none.column_names) == (0, whole.column_names)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -147,3 +148,67 @@ async def test_an_organisation_waits_for_one_export_of_another_at_most(
         mine, others = at.views.asked[0], at.views.asked[1]
         assert mine != others
         assert at.views.asked == [mine, others, mine, mine]
+
+
+async def test_an_organisation_with_many_exports_leaves_room_to_another(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    async with desk(engine, views, tmp_path) as at:
+        first = await at.done((await begun(at))["id"])
+    async with desk(engine, views, tmp_path, bytes_max=4 * first["bytes"]) as at:
+        assert (await at.done((await begun(at))["id"]))["state"] == "done"
+        # Half of the room is its own, the other half free.
+        refused, problem = await at.ask("POST", "/v1/exports", of="views", parameters=WITHIN)
+        assert (refused, problem["type"]) == (503, "urn:playhead:problem:exports-full")
+        assert (await at.done((await begun(at, OWNER))["id"], OWNER))["state"] == "done"
+        assert (await at.ask("DELETE", f"/v1/exports/{first['id']}"))[0] == 204
+        await begun(at)
+
+
+async def test_requests_at_one_time_begin_no_more_exports_than_an_organisation_may_have_under_way(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    async with desk(engine, views, tmp_path, is_kept=False, under_way_max=2) as at:
+        asking = [at.ask("POST", "/v1/exports", of="views", parameters=WITHIN) for _ in range(20)]
+        answers = Counter(status for status, _ in await asyncio.gather(*asking))
+    assert answers == {202: 2, 429: 18}
+
+
+class Listed(ExportFiles):
+    """A folder whose list is read as far as the test lets it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.let = threading.Semaphore(0)
+        self.reading = self.most = 0
+
+    def all(self) -> list[Job]:
+        self.reading += 1
+        self.most = max(self.most, self.reading)
+        assert self.let.acquire(timeout=20)
+        self.reading -= 1
+        return super().all()
+
+
+async def test_lists_are_read_one_after_the_other_and_organisations_take_turns(
+    engine: Engine, views: list[View], tmp_path: Path
+) -> None:
+    files = Listed(tmp_path)
+    async with desk(engine, views, tmp_path, is_kept=False, files=files) as at:
+
+        async def listed(who: Credential) -> int:
+            return (await at.ask("GET", "/v1/exports", who))[0]
+
+        flood = [asyncio.create_task(listed(VIEWS_TOKEN)) for _ in range(exporting.LISTS_MAX + 3)]
+        async with asyncio.timeout(20):
+            while sum(one.done() for one in flood) < 3:  # noqa: ASYNC110 - of tasks
+                await asyncio.sleep(0.01)
+        other = asyncio.create_task(listed(OWNER))
+        await asyncio.sleep(0.05)
+        # The one that is under way, the next of its organisation, and then the other organisation's.
+        files.let.release(3)
+        assert await other == 200
+        assert sum(one.done() for one in flood) <= 5
+        files.let.release(len(flood))
+        assert Counter(await asyncio.gather(*flood)) == {200: exporting.LISTS_MAX, 429: 3}
+    assert files.most == 1

@@ -49,7 +49,8 @@ def by(dimensions: str) -> Question:
     )
 
 
-CUSTOM = pa.array([[("plan", "gold")]], pa.map_(pa.string(), pa.string()))
+def custom() -> pa.Array:
+    return pa.array([[("plan", "gold")]], pa.map_(pa.string(), pa.string()))
 
 
 @pytest.mark.parametrize("has_removed", [False, True])
@@ -58,7 +59,7 @@ async def test_a_field_that_no_file_of_the_range_has_is_unknown_in_all_of_them(
 ) -> None:
     former = a_file(tmp_path / "former.parquet")
     newer = a_file(
-        tmp_path / "newer.parquet", startup_ms=pa.array([700], pa.int64()), cdn=pa.array(["one"]), custom=CUSTOM
+        tmp_path / "newer.parquet", startup_ms=pa.array([700], pa.int64()), cdn=pa.array(["one"]), custom=custom()
     )
     removed = {"removed": pa.table({"path": pa.array([], pa.string()), "number": pa.array([], pa.int64())})}
 

@@ -101,8 +101,9 @@ class AuditOperations:
     async def export(self, call: Call) -> web.StreamResponse:
         """The export is an entry itself. An answer that breaks off ends without its last chunk."""
         is_csv = call.query.format == "csv"
-        await self._accounts.note(call.actor, "exported_audit", call.query.format)
         lines: Callable[[Iterable[Entry]], bytes] = _csv if is_csv else _json_lines
+        async with self._accounts.turns.of(call.principal.organisation_id):
+            await self._accounts.note(call.actor, "exported_audit", call.query.format)
         rows = self._management.whole_audit(call.principal)
         first: list[AuditRow] = await anext(rows, [])
         response = web.StreamResponse(

@@ -119,7 +119,7 @@ def _served(
                 {name: part.replace("\0", "") for name, part in request.match_info.items()},
             )
             if operation.media:
-                # It lasts as long as its client reads. It asks for a page at a time, by an index.
+                # It lasts as long as its client reads, and takes a turn for each of its questions.
                 return await operation.handle(call)  # type: ignore[no-any-return]
             async with turns.of(principal.organisation_id):
                 found = await operation.handle(call)

@@ -79,8 +79,8 @@ class AskedPast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     @property
     def names(self) -> list[str]:
-        """The names of the figures."""
-        return self.fields.split(",")
+        """The names of the figures, each once."""
+        return list(dict.fromkeys(self.fields.split(",")))
 
 
 class PastValue(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Earlier figures of several customers together: Postgres adds them up, so any number of customers is a row or two a minute."""
+"""Earlier figures that Postgres adds up: of any number of customers, and of one value of one, they are a row or two a minute."""
 
 from typing import Any, Final
 
@@ -88,6 +88,16 @@ async def read_all(connection: psycopg.AsyncConnection, asked: AskedPast, scope:
                     " ask for a shorter time, for one value, or for one customer"
                 )
             rows += await added_by_value(cursor, table, asked, values)
+        return [Row(*row) for row in rows]
+
+
+async def read_value(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:
+    """The figures of one value of one customer: a row a minute, and another that says of how many steps anything is known."""
+    first, end = minutes_of(asked)
+    table = sql.Identifier("live_steps" if asked.step_ms == BUCKET_MS else "live_minutes")
+    values = {"customers": [asked.customer], "first": first, "end": end}
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        rows = [*await _of_whole(cursor, table, asked, values), *await _of_value(cursor, table, asked, values)]
         return [Row(*row) for row in rows]
 
 

@@ -23,11 +23,13 @@ from services.dashboard.live.landed.past import (
     minutes_of,
     orders_of,
 )
-from services.dashboard.live.landed.past_of_all import read_all
+from services.dashboard.live.landed.past_of_all import read_all, read_value
 from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import TOO_MANY_QUESTIONS, problem_response
+from services.rim.turns.fair_turns import FairTurns
 from services.rim.turns.question_limits import InTurn, TooManyQuestions
+from services.rim.turns.thread_work import until_over
 from shared.http.problems import Problem
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import WHOLE
@@ -46,6 +48,11 @@ OPERATIONS: Final = [
 QUESTIONS_AT_ONCE: Final = 2
 #: Of one caller, those that wait and those under way.
 QUESTIONS_MAX: Final = 16
+#: Of the minutes of one customer by all values of a dimension, for one answer: a day by hundreds of values. A megabyte takes up to
+#: 40 ms of CPU.
+BYTES_MAX: Final = 128 * 1024 * 1024
+#: What one statement reads: a few megabytes, as a rule.
+_MINUTES_AT_ONCE: Final = 4 * 60
 _TOO_SLOW: Final = Problem(
     504, "The question took too long", "too-slow", "Ask for a shorter time, for one value, or for one customer."
 )
@@ -75,8 +82,9 @@ class PostgresPast:
 
     async def rows(self, asked: AskedPast, scope: CustomerScope) -> list[Row]:
         """See `Past`."""
-        read = partial(read_all, asked=asked, scope=scope) if asked.customer == ALL else partial(_read, asked=asked)
-        return await ask_in_time(self._postgres, read)
+        if asked.customer == ALL:
+            return await ask_in_time(self._postgres, partial(read_all, asked=asked, scope=scope))
+        return await ask_in_time(self._postgres, partial(read_value if asked.value else read_values, asked=asked))
 
 
 class PastRoutes:
@@ -85,6 +93,8 @@ class PastRoutes:
     def __init__(self, past: Past) -> None:
         self._past = past
         self._questions = InTurn(at_once=QUESTIONS_AT_ONCE, most=QUESTIONS_MAX)
+        #: Of what answers are made of. Threads are shared with what checks passwords.
+        self._making = FairTurns(1, of_one=1)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the route."""
@@ -98,6 +108,9 @@ class PastRoutes:
             principal = principal_of(request)
             async with self._questions.of(*principal.asker):
                 rows = await self._past.rows(asked, principal.scope)
+                # Seconds of CPU, where much is asked for: others are answered meanwhile.
+                async with self._making.turn(*principal.asker):
+                    body = await until_over(_encoded, asked, fields, rows)
         except (msgspec.ValidationError, Wrong) as error:
             return problem_response(Problem(400, "The question is wrong", "question", str(error)))
         except TooManyQuestions:
@@ -110,11 +123,28 @@ class PastRoutes:
             return problem_response(Problem(503, "Nothing has been landed yet", "unpublished"))
         except QueryRefused:
             return problem_response(Problem(503, "Postgres refuses the query", "refused"))
-        return web.Response(body=msgspec.json.encode(assembled(asked, fields, rows)), content_type="application/json")
+        return web.Response(body=body, content_type="application/json")
 
 
-async def _read(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:
+def _encoded(asked: AskedPast, fields: list[str], rows: list[Row]) -> bytes:
+    return msgspec.json.encode(assembled(asked, fields, rows))
+
+
+async def read_values(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:
+    """The minutes of one customer, by all values. Raises `Wrong` where these are too much."""
     statement = _READ.format(table="live_steps" if asked.step_ms == BUCKET_MS else "live_minutes")
+    dimensions, (first, end) = [WHOLE, *orders_of(asked.dimension)], minutes_of(asked)
+    rows: list[Row] = []
+    size = 0
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(statement, (asked.customer, [WHOLE, *orders_of(asked.dimension)], *minutes_of(asked)))
-        return [Row(*row) for row in await cursor.fetchall()]
+        for minute in range(first, end, _MINUTES_AT_ONCE):
+            await cursor.execute(statement, (asked.customer, dimensions, minute, min(end, minute + _MINUTES_AT_ONCE)))
+            found = [Row(*row) for row in await cursor.fetchall()]
+            rows += found
+            size += sum(len(row.document) for row in found)
+            if size > BYTES_MAX:
+                raise Wrong(
+                    f"{asked.customer} has too many values of {asked.dimension} in these {end - first} minutes:"
+                    " ask for a shorter time, or for one value"
+                )
+    return rows

@@ -3,13 +3,13 @@
 from functools import partial
 
 from services.processor.applications.video_views.folding import VideoViews
+from services.processor.applications.video_views.keys import session_key
 from services.processor.applications.video_views.live import division
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
 from services.processor.applications.video_views.live.rows import COHORTS, LIVE_ROWS
 from services.processor.applications.video_views.lookup import view_lookup
 from services.processor.applications.video_views.outputs import Outputs
 from services.processor.applications.video_views.row.scores import GoodRules
-from services.processor.applications.video_views.shelf import session_key
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, DIMENSIONS, SESSIONS, VIEWS, Stores
 from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.application.application import Application, Context, Growth, Processor

@@ -46,6 +46,9 @@ RECENT_STEPS_MAX: Final = 64
 #: Steps of a session that are arranged again with each step, where the client may have several clocks. In a session with more
 #: that can be moved, only those around a step are: to arrange them costs up to some 25 µs of CPU time each, with each step.
 ARRANGED_STEPS_MAX: Final = 256
+#: Steps of a session that can still be moved. If there are more, plays before the last one are settled, the oldest first: one step
+#: may make it necessary to arrange and fold all of them again.
+SESSION_STEPS_MAX: Final = 1_024
 #: When a view is measured, older ones that take more together are settled, too; bytes packed.
 RECENT_BYTES_MAX: Final = 32_768
 #: Identities of beacons that ranges of numbers cannot express: the newest are known when they come again.

@@ -4,10 +4,10 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.sources import to_step
 from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.keys import SEPARATOR
 from services.processor.applications.video_views.live.rows import LIVE_ROWS, LiveRow
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.sessions import Sessions
-from services.processor.applications.video_views.shelf import SEPARATOR
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
 from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun, writes_at_ms
@@ -104,6 +104,10 @@ class VideoViews:
             self._sessions.fire(key)
         else:
             self._fire_view(key)
+
+    def row_keys(self, key: bytes) -> list[bytes]:
+        """The keys of a session's plays: their rows are of its records, too."""
+        return self._stores.play_keys(key)
 
     def release(self, spec: StoreSpec[Any], key: bytes) -> None:
         """A view cannot be finished: it does not count as open any more."""

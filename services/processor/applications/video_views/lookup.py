@@ -10,11 +10,11 @@ from typing import Final, Literal
 import msgspec
 
 from services.processor.applications.video_views.bounds import PLAYS_MAX
+from services.processor.applications.video_views.keys import play_key
 from services.processor.applications.video_views.outputs import numbered
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.row.row import to_row
 from services.processor.applications.video_views.row.scores import GoodRules
-from services.processor.applications.video_views.shelf import play_key
 from services.processor.applications.video_views.stores import Dimensions
 from services.processor.applications.video_views.view.finish import has_begun
 from services.processor.applications.video_views.view.order.seen import Closed

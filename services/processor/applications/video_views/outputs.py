@@ -2,10 +2,10 @@
 
 import msgspec
 
+from services.processor.applications.video_views.keys import session_key
 from services.processor.applications.video_views.row.mux_export import to_video_view
 from services.processor.applications.video_views.row.row import to_row
 from services.processor.applications.video_views.row.scores import GoodRules
-from services.processor.applications.video_views.shelf import session_key
 from services.processor.applications.video_views.stores import Stores
 from services.processor.applications.video_views.view.state import ViewState, clock_offset_ms
 from services.processor.engine.record import Record

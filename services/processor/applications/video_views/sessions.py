@@ -7,11 +7,13 @@ from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES
+from services.processor.applications.video_views.keys import play_key, session_key
 from services.processor.applications.video_views.live.rows import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
 from services.processor.applications.video_views.plays.place import close, follow, has_come, place
+from services.processor.applications.video_views.plays.rearrange import settle_oldest
 from services.processor.applications.video_views.plays.session import Placed, Play, Session
-from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
+from services.processor.applications.video_views.shelf import StoredShelf
 from services.processor.applications.video_views.stores import Stores, reopen
 from services.processor.applications.video_views.view.growth import bound, may_grow
 from services.processor.applications.video_views.view.order.seen import add_key, numbered_key_of
@@ -65,6 +67,10 @@ class Sessions:
             stores.put_session(key, session)
         changed |= follow(session, shelf, placed, next_step)
         self._store(shelf, placed, changed, bucket, next_step=next_step, beacon_bytes=len(record.value or b""))
+        for ordinal in settle_oldest(session, shelf, placed):
+            view, dimensions = shelf.opened[ordinal]
+            stores.dimensions.put(play_key(key, ordinal), dimensions)
+            stores.put_view(play_key(key, ordinal), view)
 
     def _begin(self, record: Record, key: bytes, beacon: Beacon) -> Session:
         other = self._stores.views.get(key) or self._stores.closed.get(key)

@@ -1,22 +1,10 @@
-"""Where the views of one session's plays are kept while a record is folded, and under which keys."""
+"""Where the views of one session's plays are kept while a record is folded."""
 
-from typing import Any, Final
+from typing import Any
 
+from services.processor.applications.video_views.keys import play_key
 from services.processor.applications.video_views.stores import Dimensions, Stores
 from services.processor.applications.video_views.view.state import ViewState, new_view
-
-#: Stands between a session's key and a play's ordinal; no view id of a client holds it: the collector and the fold refuse it.
-SEPARATOR: Final = b"\x00"
-
-
-def play_key(session_key: bytes, ordinal: int) -> bytes:
-    """The store key of a session's play: the session's own for the first."""
-    return session_key if ordinal <= 1 else session_key + SEPARATOR + str(ordinal).encode()
-
-
-def session_key(key: bytes) -> bytes:
-    """The key of the records that the view under this store key is made of."""
-    return key.partition(SEPARATOR)[0]
 
 
 class StoredShelf:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from services.processor.applications.video_views.keys import play_key, session_key
 from services.processor.applications.video_views.live.buckets import LiveBuckets
 from services.processor.applications.video_views.live.gauges import Gauges
 from services.processor.applications.video_views.live.rows import LiveRow
@@ -22,7 +23,11 @@ class Dimensions(msgspec.Struct, array_like=True, gc=False):
 
 
 VIEWS: Final = StoreSpec(
-    name="views", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(ViewState).decode
+    name="views",
+    id=1,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(ViewState).decode,
+    record_key=session_key,
 )
 DIMENSIONS: Final = StoreSpec(
     name="dimensions",
@@ -30,6 +35,7 @@ DIMENSIONS: Final = StoreSpec(
     encode=msgspec.msgpack.encode,
     decode=msgspec.msgpack.Decoder(Dimensions).decode,
     goes_with="views",
+    record_key=session_key,
 )
 #: Views whose lateness window is over, by key.
 CLOSED_VIEWS: Final = StoreSpec(
@@ -37,6 +43,7 @@ CLOSED_VIEWS: Final = StoreSpec(
     id=4,
     encode=msgspec.msgpack.encode,
     decode=msgspec.msgpack.Decoder(Closed).decode,
+    record_key=session_key,
 )
 #: The plays of sessions, for sources whose key is one (CMCD).
 SESSIONS: Final = StoreSpec(
@@ -67,6 +74,11 @@ class Stores:
     def put_session(self, key: bytes, session: Session) -> None:
         """Stores a session, with a timer for when none of its present plays can be open any more."""
         self.sessions.put(key, session, self.context.clock_ms + self.rules.view_max_ms)
+
+    def play_keys(self, key: bytes) -> list[bytes]:
+        """The keys of a session's plays; none of a view that is no session's."""
+        session = self.sessions.get(key)
+        return [] if session is None else [play_key(key, play.ordinal) for play in session.plays]
 
     def forget(self, key: bytes) -> None:
         """Deletes a view."""

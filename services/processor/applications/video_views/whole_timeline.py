@@ -13,6 +13,7 @@ from services.processor.applications.video_views.beacons.sources import said_of,
 from services.processor.applications.video_views.beacons.step import FAILED, Failure, Step
 from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX, TIMELINE_EVENTS_MAX
 from services.processor.applications.video_views.plays.place import follow, place
+from services.processor.applications.video_views.plays.rearrange import settle_oldest
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.row.row import begun_ms_of, timeline_of
 from services.processor.applications.video_views.view.folded import (
@@ -207,6 +208,7 @@ class Refolding:
         if opened is not None and may_grow(opened[0], placed.taken, step):
             self._collect()
             bound(*opened, beacon_bytes)
+        settle_oldest(self._session, self._shelf, placed)
 
     def _collect(self) -> None:
         """Takes from the views the events that can change no more, with what their beacons say."""

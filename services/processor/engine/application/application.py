@@ -3,7 +3,7 @@
 Applications import from here the declarations of their stores too (`engine.state.store_spec`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -35,6 +35,7 @@ __all__ = [
     "LookupWrong",
     "MapSpec",
     "NamedTimers",
+    "NamingRows",
     "NotCoPartitioned",
     "Objects",
     "Processor",
@@ -158,6 +159,16 @@ class ReleasingRows(Protocol):
 
         The row still exists. The engine then deletes it, and what `goes_with` it. If this raises, its changes are dropped.
         """
+        ...
+
+
+@runtime_checkable
+class NamingRows(Protocol):
+    """A processor that knows the rows of a record key: where keys of rows are made of record keys, they need not be looked for."""
+
+    def row_keys(self, key: bytes) -> Sequence[bytes]:
+        """The keys of rows of a record key, in any store but maps, beside the record key itself. If this raises, they are looked
+        for."""
         ...
 
 

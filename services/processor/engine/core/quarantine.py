@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.engine.application.application import Application, Processor, ReleasingRows
+from services.processor.engine.application.application import Application, NamingRows, Processor, ReleasingRows
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.failing import Failing
 from services.processor.engine.record import Record
@@ -106,8 +106,9 @@ class Quarantine:
 
     def forget(self, key: bytes, attempt: Callable[[Callable[[], None]], object]) -> None:
         """Deletes all rows of the key, also those that are kept aside; its later records are folded as those of a new key."""
+        named = self._named_keys(key, attempt)
         for spec in self._application.stores:
-            for row_key in self._each_row_of(spec, key):
+            for row_key in self._each_row_of(spec, key, named):
                 self._release_row(spec, row_key, attempt)
                 if not self._layers.stands(row_key):
                     continue
@@ -160,8 +161,9 @@ class Quarantine:
         held = QuarantinedKey(context.clock_ms, _reason_of(error), failures)
         room_bytes = self._rules.quarantined_bytes_max - sum(one.row_bytes for one in self.keys.values())
         tallies = dict(context.tallies)
+        named = self._named_keys(key, attempt)
         for spec in self._application.stores:
-            for row_key in self._each_row_of(spec, key):
+            for row_key in self._each_row_of(spec, key, named):
                 self._release_row(spec, row_key, attempt)
                 if not layers.stands(row_key):
                     continue
@@ -181,15 +183,24 @@ class Quarantine:
         self.keys[key] = held
         self._put(key, held)
 
-    def _each_row_of(self, spec: StoreSpec[Any], key: bytes) -> Iterator[bytes]:
+    def _named_keys(self, key: bytes, attempt: Callable[[Callable[[], None]], object]) -> set[bytes] | None:
+        """The keys of rows of a record key, where the application names them."""
+        processor, named = self._processor, {key}
+        if not isinstance(processor, NamingRows):
+            return None
+        return None if attempt(lambda: named.update(processor.row_keys(key))) else named
+
+    def _each_row_of(self, spec: StoreSpec[Any], key: bytes, named: set[bytes] | None) -> Iterator[bytes]:
         """The rows of a key in a store, for a caller that deletes each before it takes the next."""
-        while found := self._rows_of(spec, key):
+        while found := self._rows_of(spec, key, named):
             yield from found
 
-    def _rows_of(self, spec: StoreSpec[Any], key: bytes) -> list[bytes]:
-        prefix = bytes([spec.id]) + spec.prefix_of(key)
-        if spec.record_key is None and not isinstance(spec, MapSpec):
-            return [prefix] if self._layers.stands(prefix) else []
+    def _rows_of(self, spec: StoreSpec[Any], key: bytes, named: set[bytes] | None) -> list[bytes]:
+        is_map, store = isinstance(spec, MapSpec), bytes([spec.id])
+        if not is_map and (spec.record_key is None or named is not None):
+            keys = {key} if spec.record_key is None or named is None else named
+            return [store + one for one in sorted(keys) if self._layers.stands(store + one)]
+        prefix = store + spec.prefix_of(key)
         # All that begin so: those of longer keys are not of this one.
         found = self._layers.keys(prefix, ROWS_PER_KEY_FOUND_MAX)
         return [one for one in found if spec.record_key_of(one[1:]) == key]

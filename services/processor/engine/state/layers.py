@@ -340,7 +340,7 @@ class Layers:
         """The local store has the frozen rows."""
         written = self._stored.end_flush()
         written_ms = [deadline_of(row) for row in written.values() if row is not None]
-        self._timers.end_flush(written_ms, self._is_newer)
+        self._timers.end_flush(written_ms, lambda key, due_ms: self._is_newer(key) and self._is_due(key, due_ms))
         self._unflushed.remove([key for key in written if not self._is_newer(key)])
 
     def _is_newer(self, key: bytes) -> bool:

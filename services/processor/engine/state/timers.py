@@ -74,13 +74,14 @@ class Timers:
         first = self._local.due(self._scanned, NEVER_MS, 1)
         return first[0][0] if first else NEVER_MS
 
-    def end_flush(self, written_ms: Iterable[int], is_newer: Callable[[bytes], bool]) -> None:
+    def end_flush(self, written_ms: Iterable[int], is_due_newer: Callable[[bytes, int], bool]) -> None:
         """The local store has rows with these deadlines (0: none): what its index knows need not be kept here.
 
-        `is_newer` returns whether a key has a row that the local store does not have.
+        `is_due_newer` returns whether a key has a row with this deadline that the local store does not have. Former deadlines of a
+        row that changes all the time are dropped too: else each change would be kept until it was due.
         """
         earliest = min((deadline_ms for deadline_ms in written_ms if deadline_ms), default=NEVER_MS)
         self._scanned = min(self._scanned, (earliest, b""))
-        self._heap = [timer for timer in self._heap if timer[2] or is_newer(timer[1])]
+        self._heap = [timer for timer in self._heap if timer[2] or is_due_newer(timer[1], timer[0])]
         heapq.heapify(self._heap)
         self._local_next_ms = self._peek_local()

@@ -12,6 +12,9 @@ from shared.topics import RECORD_BYTES_MAX
 
 TRANSACTION_MS_MAX: Final = 10_000
 HEARTBEAT_MS: Final = 200
+#: How long a broker waits for input before it answers a fetch. A record ends the wait at once. A partition that begins to be read,
+#: or is read on, waits for the end of the fetch that is under way, so at the most for so long, while no other gets anything.
+INPUT_WAIT_MS: Final = 200
 #: The client looks at its queue's limit before it asks, not when the answer comes. By default one may hold 50 MiB, packed: half a
 #: gigabyte of messages in memory at once.
 _SMALL_FETCHES: Final = {"fetch.max.bytes": 4 * 1024 * 1024, "max.partition.fetch.bytes": 256 * 1024}
@@ -47,7 +50,7 @@ def group_consumer(
             # Positions come from the changelog's meta; an offset that no longer exists must be noticed, never reset silently.
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,
+            "fetch.wait.max.ms": INPUT_WAIT_MS,
             # The default of 1000 starves a fast drain.
             "fetch.queue.backoff.ms": 5,
             "queued.max.messages.kbytes": fetch_kbytes_max,
@@ -75,10 +78,13 @@ def partition_producer(
     )
 
 
-def changelog_consumer(settings: Settings, application: Application, partition: int, isolation: str) -> Consumer:
-    """A reader of one changelog partition, outside the group: a restore must not meddle with the slot's membership."""
+def changelog_consumer(settings: Settings, application: Application, name: int | str, isolation: str) -> Consumer:
+    """A reader of the changelog, outside the group: a restore must not meddle with the slot's membership.
+
+    `name` is what its client id says: the partition that it reads, or what it is for.
+    """
     config: dict[str, Any] = {
-        **client_config(settings, f"{application.id}.{partition}.restore"),
+        **client_config(settings, f"{application.id}.{name}.restore"),
         "error_cb": log_client_error("restore"),
         # Required by the client; nothing is ever committed under it.
         "group.id": f"{application.id}.restore",

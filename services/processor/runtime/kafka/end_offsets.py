@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from services.processor.runtime.kafka.leaders import Leaders
-from services.rim.kafka.connection import client_config
+from services.rim.kafka.connection import admin_config
 from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -53,13 +53,17 @@ class Ends:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._admin = AdminClient(client_config(settings, "ends"))
+        self._admin = AdminClient(admin_config(settings, "ends"))
         self._leaders = Leaders(settings)
+        #: The leaders of the partitions when they were asked last, as far as they were known.
+        self._led_by: dict[tuple[str, int], int] = {}
         #: The question that is under way, and how many failed one after the other, by node.
         self._questions: dict[int | None, _Question] = {}
         self._failed_asks: Counter[int | None] = Counter()
         self._watched: tuple[tuple[str, int], ...] = ()
         self._ends: dict[tuple[str, int], End] = {}
+        #: How many answers have been taken in: who remembers it sees whether there is news.
+        self.answers = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ends", daemon=True)
 
@@ -88,7 +92,13 @@ class Ends:
             self._ask()
 
     def _ask(self) -> None:
-        for node, partitions in self._leaders.of(self._watched).items():
+        by_leader = self._leaders.of(self._watched)
+        led_by = {at: node for node, partitions in by_leader.items() if node is not None for at in partitions}
+        if any(self._led_by.get(at, node) != node for at, node in led_by.items()):
+            # The client remembers the former leader, and waits for it with all partitions of a request.
+            self._renew_client()
+        self._led_by = led_by
+        for node, partitions in by_leader.items():
             if node not in self._questions:
                 self._questions[node] = self._question(partitions)
         # Most brokers answer at once; the answers of the others are taken in later.
@@ -118,12 +128,16 @@ class Ends:
             # The former leader may answer after the present one.
             if known is None or known.asked_at < end.asked_at:
                 self._ends[at.topic, at.partition] = end
+        self.answers += 1
         self._failed_asks[node] = self._failed_asks[node] + 1 if failed else 0
         if self._failed_asks[node] >= FAILED_ASKS_MAX:
             # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without another
             # request the clocks would stop for ever.
             log.warning("ends_client_renewed", unknown=failed)
-            self._admin = AdminClient(client_config(self._settings, "ends"))
-            self._failed_asks.clear()
-            # Their answers would be those of the former client, if they came at all.
-            self._questions.clear()
+            self._renew_client()
+
+    def _renew_client(self) -> None:
+        self._admin = AdminClient(admin_config(self._settings, "ends"))
+        self._failed_asks.clear()
+        # Their answers would be those of the former client, if they came at all.
+        self._questions.clear()

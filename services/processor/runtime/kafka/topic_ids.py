@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from services.processor.engine.application.application import Application
 from services.processor.runtime.kafka.refusals import WorkerFailed
-from services.rim.kafka.connection import client_config
+from services.rim.kafka.connection import admin_config
 from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -75,7 +75,7 @@ class TopicIds:
     def _ask(self) -> dict[str, str] | None:
         # Not `or`: a client has a length, and that of an idle one is 0.
         if self._admin is None:
-            self._admin = AdminClient(client_config(self._settings, "topic-ids"))
+            self._admin = AdminClient(admin_config(self._settings, "topic-ids"))
         answers = self._admin.describe_topics(TopicCollection(self._names), request_timeout=ANSWER_SECONDS_MAX)
         try:
             return {name: str(answer.result(ANSWER_SECONDS_MAX).topic_id) for name, answer in answers.items()}

@@ -150,6 +150,10 @@ class Media:
         self._waiting: dict[bytes, _Waiting] = {}
         self._stopped = threading.Event()
 
+    def is_idle(self, core: Core) -> bool:
+        """Whether no request is under way or waits."""
+        return not self._under_way and (self._pool is None or not core.media_requests)
+
     def settle(self, core: Core) -> None:
         """Gives the core the outcomes. Raises what `Core.media_done` raises."""
         for key in [key for key, one in self._under_way.items() if one.outcome.done()]:

@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from services.processor.engine.application.application import Application
 from services.processor.engine.division import CannotGrow, Division, targets_of
 from services.processor.engine.state.meta import META_KEY, Meta, decode_meta, encode_meta
+from services.processor.runtime.kafka.changelog_ends import ChangelogEnds
 from services.processor.runtime.kafka.clients import changelog_consumer, partition_producer
 from services.processor.runtime.kafka.metas import last_meta
 from services.processor.runtime.kafka.reading import ReadingFailed, ends, to_the_end
-from services.processor.runtime.partition.changelog import uncommitted_ends
 from services.processor.runtime.plan import first_partitions
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
@@ -151,7 +151,7 @@ class Source:
 
     def _await_decided(self, consumer: Consumer, target: int) -> None:
         """Returns once no transaction is open that has begun before: a position that it wrote is found then."""
-        _, end = uncommitted_ends(self._settings, self._application, target)
+        _, end = ChangelogEnds(self._settings, self._application).of(target)
         deadline = time.monotonic() + _DECIDED_SECONDS_MAX
         while ends(consumer, TopicPartition(self._at.topic, target))[1] < end:
             if time.monotonic() >= deadline:

@@ -20,14 +20,12 @@ from services.rim.process.elastic import Moving
 from services.rim.telemetry.metrics import counter
 from shared.metrics import PROCESSOR_RESTORED_ROWS
 from shared.schemas.slots import PartitionStatus
-from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 BATCH_RECORDS_MAX: Final = 5_000
 #: A replay that gets nothing for this long has failed: it is reported, not waited for.
 NO_PROGRESS_SECONDS_MAX: Final = 30.0
-QUERY_SECONDS_MAX: Final = 5.0
 #: After so many rows a long replay stores its position, so that an interrupted replay continues from there.
 POSITION_EVERY_ROWS: Final = 50_000
 #: A long replay logs its progress this often.
@@ -95,7 +93,7 @@ def replay(
     """
     settings, application = plan.settings, plan.application
     topic = application.changelog.name
-    low, end = uncommitted_ends(settings, application, partition)
+    low, end = stores.changelog_ends.of(partition)
     before = store.position()
     if before is None:
         # First of all: rows without a position would be trusted however old they are.
@@ -123,27 +121,6 @@ def replay(
         ).run(given_up)
     finally:
         consumer.close()
-
-
-def uncommitted_ends(settings: Settings, application: Application, partition: int) -> tuple[int, int]:
-    """Where a partition of the changelog begins and ends, including transactions whose markers are not written yet.
-
-    Raises `KafkaException`.
-    """
-    consumer = changelog_consumer(settings, application, partition, "read_uncommitted")
-    try:
-        at = TopicPartition(application.changelog.name, partition)
-        return ends_of(consumer, at)
-    finally:
-        consumer.close()
-
-
-def ends_of(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
-    """Where a partition begins and ends, as this consumer may read it. Raises `KafkaException`."""
-    marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
-    if marks is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no watermarks of {at.topic}/{at.partition}"))
-    return marks
 
 
 class _Replay:

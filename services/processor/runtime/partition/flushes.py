@@ -42,6 +42,11 @@ class Flushes:
             position = LocalMeta(meta, stands_at.changelog_offset, stands_at.append_ms)
             self._flushing = self._pool.submit(_write, store, rows, position)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether one has not been taken in yet."""
+        return self._flushing is not None
+
     def is_behind(self, core: Core, *, bytes_max: int) -> bool:
         """Whether the limit of rows that wait for the next flush is reached while one runs."""
         return self._flushing is not None and core.unflushed_bytes >= bytes_max

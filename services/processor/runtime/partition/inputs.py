@@ -103,6 +103,11 @@ class Inputs:
 
     # What others ask.
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record waits to be folded."""
+        return self._inbox.is_empty
+
     def waiting(self, topic: str) -> tuple[int, int]:
         """Records of an input that wait to be folded, and the bytes of their values."""
         return self._inbox.waiting_records(topic), self._inbox.waiting_bytes(topic)

@@ -68,6 +68,11 @@ class Partition:
         """The core at work and its parts; None in any other state."""
         return self._state if isinstance(self._state, Working) else None
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it works, and a turn would do nothing before something comes (`Working.is_at_rest`)."""
+        return isinstance(self._state, Working) and self._state.is_at_rest
+
     def status(self, ends: Mapping[str, End]) -> PartitionStatus:
         """Its status for operators."""
         counts, state = self._counts, self._state

@@ -93,6 +93,8 @@ class Committer:
         self._undelivered: KafkaError | None = None
         #: Whether every record of the present transaction has been reported on.
         self._is_acknowledged = False
+        #: The input offsets that the group has of this producer.
+        self._offsets_sent: dict[str, int] = {}
 
     def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
         """Commits a checkpoint and returns its position. Raises `Aborted`, `Unclear`, `Fenced` or `KafkaRefused`.
@@ -105,7 +107,8 @@ class Committer:
            aborts it, and readers (read_committed) never see it.
         3. Wait until all are acknowledged. An abort before that purges records that are on their way, also one that the broker
         has. The client gives its sequence number to a record of the next transaction, and the broker drops that as a copy.
-        4. Send the input offsets. A crash: as after 2.
+        4. Send the input offsets, where they are others than before: live numbers of a customer are committed without any input.
+           A crash: as after 2.
         5. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the successor replays it
            from the changelog, meta included.
         """
@@ -148,11 +151,10 @@ class Committer:
         if producer.flush(_left(deadline)):
             raise Unclear("records were not acknowledged in time", "_TIMED_OUT")
         self._is_acknowledged = True
-        offsets = [
-            TopicPartition(topic, self._partition, offset) for topic, offset in checkpoint.meta.next_offsets.items()
-        ]
-        if offsets:
-            producer.send_offsets_to_transaction(offsets, group_metadata, _left(deadline))
+        offsets = checkpoint.meta.next_offsets
+        if offsets != self._offsets_sent:
+            at = [TopicPartition(topic, self._partition, offset) for topic, offset in offsets.items()]
+            producer.send_offsets_to_transaction(at, group_metadata, _left(deadline))
         reach("offsets_sent")
         while True:
             try:
@@ -162,6 +164,7 @@ class Committer:
                 if not exception.args[0].retriable() or time.monotonic() >= deadline:
                     raise
         reach("committed")
+        self._offsets_sent = offsets
         if not stands_at:
             raise Unclear("the meta row's delivery was not reported")
         return stands_at[0]._replace(ended_at=time.monotonic())

@@ -91,7 +91,9 @@ class Working:
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
         self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
         self._inputs = Inputs(application)
-        self._append_times = AppendTimes(application.name, partition, plan.settings.append_lead_ms_max)
+        self._append_times = AppendTimes(
+            application.name, partition, plan.settings.append_lead_ms_max, clock_ms=self._core.clock_ms
+        )
         self._flushes = Flushes(partition, pool, plan.settings.flush_interval_ms / 1000)
         self._media = Media(application.name, partition, media)
         stored = taken.store.position()
@@ -115,6 +117,14 @@ class Working:
         if self._failed is not None:
             raise Unanswered("a record is being rejected")
         return self._answers
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether a turn would do nothing before something comes: records, confirmed ends, or the next flush."""
+        core = self._core
+        is_settled = not self._commits.is_in_flight and not self._flushes.is_running and self._failed is None
+        has_nothing = self._inputs.is_empty and not core.is_dirty and not core.is_full and self._media.is_idle(core)
+        return is_settled and has_nothing and not self.has_more
 
     @property
     def clock_ms(self) -> int:
@@ -255,9 +265,12 @@ class Working:
             except Aborted as error:
                 log.warning("commit_aborted", partition=self._partition, error=str(error))
                 self._counts.failed("aborted", error.code)
-                self._core.abort()
-                # What failed since is met again.
-                self._failed = None
+                # What failed since is met again, and folded alone then.
+                failure, self._failed = self._failed, None
+                if failure is None:
+                    self._core.abort()
+                else:
+                    self._core.retry(failure)
                 self._resume()
             except Unclear as error:
                 raise self._unclear(

@@ -44,12 +44,15 @@ class SlotQueries:
         """Whether the slot has the partition."""
         return number in self._partitions
 
-    def turn(self) -> None:
-        """Answers what waits."""
-        self.questions.answer()
+    def turn(self) -> bool:
+        """Answers what waits; whether anything did, so that a partition may have something to do."""
+        is_asked = self.questions.answer()
+        if not self._watches and not self._releases:
+            return is_asked
         working = self._partitions.working()
         self._watches.turn({number: one.commit_number for number, one in working.items()})
         self._releases.turn(working)
+        return True
 
     def look(self, lookup: Lookup, key: bytes, number: int) -> tuple[Looked, str]:
         """Answers a lookup, with the member id under which it was read. Raises `Unanswered` or `LookFailed`."""

@@ -125,6 +125,9 @@ class Releases:
     def __init__(self) -> None:
         self._releases: list[_Release] = []
 
+    def __len__(self) -> int:
+        return len(self._releases)
+
     def add(self, key: bytes, partitions: Iterable[int], until: float) -> Future[Released]:
         """Releases `key` of these partitions, or all their keys where it is empty.
 

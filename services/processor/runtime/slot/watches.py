@@ -35,6 +35,9 @@ class Watches:
         #: Up to which commit each partition's watches were asked.
         self._asked: dict[int, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._watches)
+
     def add(self, partition: int, ask: _Ask, until: float) -> Future[tuple[bytes | None, str]]:
         """Waits for an answer, until then (monotonic seconds). Raises `Unanswered` when too many wait, or as `ask` does."""
         answer: Future[tuple[bytes | None, str]] = Future()
@@ -54,8 +57,6 @@ class Watches:
 
         `commits` are the numbers of the last commits of the partitions at work.
         """
-        if not self._watches:
-            return
         changed = {
             watch.partition
             for watch in self._watches

@@ -26,6 +26,8 @@ from services.processor.runtime.telemetry.status import Usage
 from services.rim.admin.admin import Check
 
 POLL_SECONDS: Final = 0.02
+#: A partition at rest has its next turn with the next answer of its input's leaders, and after so long without one.
+REST_SECONDS: Final = 0.5
 GAUGE_SECONDS: Final = 1.0
 
 
@@ -76,6 +78,10 @@ class Worker:
         self._scheduler = FoldScheduler()
         self._looped_at = time.monotonic()
         self._gauged_at = 0.0
+        #: When all partitions had a turn at the latest, and after how many answers of the leaders.
+        self._all_turned = (0.0, 0)
+        #: Partitions that rest since their last turn.
+        self._resting: set[int] = set()
 
     # Health.
 
@@ -114,27 +120,47 @@ class Worker:
         self._topic_checks.turn()
         self._tables.turn()
         # What waits in memory does not wait for what may come.
-        has_more = any(working.has_more for working in self._partitions.working().values())
+        busy = [
+            self._partitions.working_one(number) for number in self._partitions.numbers if number not in self._resting
+        ]
+        has_more = any(working is not None and working.has_more for working in busy)
         self._read(0.0 if has_more else POLL_SECONDS)
         if self._unowned.is_ours.is_set():
             self._unowned.is_ours.clear()
             self.membership.rejoin()
         self.membership.turn()
-        for number, until in self._scheduler.shares(self._partitions.numbers):
+        due = self._due()
+        for number, until in self._scheduler.shares(due):
             ends = self._ends.of(self._topics, number)
             self._partitions[number].turn(ends, self._group_metadata, until)
         try:
             self._positions.carry_out_rewinds()
         except SeekFailed as error:
             raise WorkerFailed(str(error)) from error
-        for number, working in self._partitions.working().items():
-            self._positions.hold_back(number, working.is_overfull)
-        self.queries.turn()
+        for number in due:
+            partition = self._partitions[number]
+            if partition.working is not None:
+                self._positions.hold_back(number, partition.working.is_overfull)
+            if partition.is_at_rest:
+                self._resting.add(number)
+        if self.queries.turn():
+            self._resting.clear()
         if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
             self._gauged_at = self._looped_at
             self._usage.measure()
             gauges.show(self.queries.status())
         self._partitions.sweep_stores()
+
+    def _due(self) -> list[int]:
+        """The partitions that have a turn now: those at rest only when there is news of their ends, or after a while.
+
+        A turn of each fifty times a second would be most of what a slot without beacons costs.
+        """
+        turned_at, answers = self._all_turned
+        if self._ends.answers != answers or self._looped_at - turned_at >= REST_SECONDS:
+            self._all_turned = (self._looped_at, self._ends.answers)
+            self._resting.clear()
+        return [number for number in self._partitions.numbers if number not in self._resting]
 
     def _read(self, seconds: float) -> None:
         """Gives each partition its records."""
@@ -150,10 +176,12 @@ class Worker:
             # A partition with a rewind to come gets these records again.
             if working is not None and not self._positions.is_rewinding(at):
                 working.accept(topic, batch.records, batch.position, batch.leader_epoch)
+                self._resting.discard(number)
 
     def _on_change(self) -> None:
         """The slot's partitions have changed: their ends are asked for."""
         self._reader.restart()
+        self._resting.clear()
         self._ends.watch([(topic, number) for topic in self._topics for number in self._partitions.numbers])
 
     def close(self) -> None:

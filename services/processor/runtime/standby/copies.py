@@ -17,9 +17,9 @@ from services.processor.engine.application.application import Lookup
 from services.processor.engine.state.local import LocalMeta, StoreCorrupt, StoredRows, StoreFailed
 from services.processor.engine.state.meta import META_KEY, Meta, decode_meta
 from services.processor.engine.state.rows import NewerFormat
+from services.processor.runtime.kafka.changelog_ends import ends_of
 from services.processor.runtime.kafka.clients import standby_consumer
 from services.processor.runtime.kafka.refusals import Refusals
-from services.processor.runtime.partition.changelog import ends_of, uncommitted_ends
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
 from services.processor.runtime.store.rewriting import Rewriting
@@ -146,7 +146,7 @@ class Standby:
             if position.changelog_offset > end:
                 # This slot had the partition before: the marker of its last commit may not be in the changelog yet. For readers of
                 # committed records the changelog ends before that commit.
-                low, end = uncommitted_ends(self._plan.settings, self._plan.application, partition)
+                low, end = self._stores.changelog_ends.of(partition)
             self._stores.check(partition, position, low, end, now_ms=_now_ms())
         except BaseException:
             store.close()

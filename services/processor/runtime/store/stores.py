@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from services.processor.engine.state.local import LocalMeta, StoreFailed
+from services.processor.runtime.kafka.changelog_ends import ChangelogEnds
 from services.processor.runtime.kafka.tables import TableReader
 from services.processor.runtime.kafka.topic_ids import TopicIds
 from services.processor.runtime.plan import Plan
@@ -49,6 +50,7 @@ class Stores:
         self.topic_ids = TopicIds(plan.settings, plan.application)
         #: The application's global tables: a partition works once they have all.
         self.tables = TableReader(plan.settings, plan.application)
+        self.changelog_ends = ChangelogEnds(plan.settings, plan.application)
         #: Held by a replay. One that gets nothing of its broker holds up no other.
         self.replays = MovingPermits(REPLAYS_MAX)
         self._deletions = Deletions(plan.settings, plan.application.changelog)

@@ -221,7 +221,9 @@ def test_a_broker_that_is_killed_and_restarted_under_load(scene: Scene) -> None:
 
 @pytest.mark.parametrize("point", ["produced", "offsets_sent"])
 def test_a_broker_that_is_killed_and_restarted_in_the_middle_of_a_transaction(scene: Scene, point: str) -> None:
-    slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="20000")
+    # The client lets the time of a commit pass in which the broker died.
+    limits = {"PROCESSOR_SESSION_MS": "20000", "PROCESSOR_COMMIT_MS_MAX": "2000"}
+    slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", **limits)
     slot.start()
     came_to(scene, slot, point)
     scene.broker.kill()
@@ -242,10 +244,10 @@ def test_offsets_of_the_group_that_are_gone(scene: Scene) -> None:
 
 
 def test_another_process_with_its_id_ends_the_slot_with_a_clear_last_line(scene: Scene) -> None:
-    # One that the group had dropped would join again, and fence the other.
-    slot = scene.started(PROCESSOR_SESSION_MS="20000")
+    # One that the group had dropped would join again, and fence the other. One that is fenced ends after a session.
+    slot = scene.started(PROCESSOR_SESSION_MS="8000")
     scene.feed(seconds=3)
-    successor = scene.slot(PROCESSOR_SESSION_MS="20000")
+    successor = scene.slot(PROCESSOR_SESSION_MS="8000")
     successor.arm(PROCESSOR_SLOT="test/0")
     successor.start()
     assert slot.ended() == 4

@@ -26,8 +26,8 @@ HOUR_MS = 3_600_000
 
 
 def killed_amid_views(scene: Scene, **environ: str) -> Slot:
-    """A slot that was killed while views were open, with all its stores written some time before."""
-    slot = scene.started(**environ)
+    """A slot that was killed while views were open, with all its stores written some time before: it has committed since."""
+    slot = scene.started(PROCESSOR_COMMIT_INTERVAL_MS="100", **environ)
     scene.feed(views=100, seconds=2, text_bytes=1_000)
     wait_until(lambda: len(written(slot.stores_dir())) == PARTITIONS, "every store was written")
     # However long that took, views are open now.

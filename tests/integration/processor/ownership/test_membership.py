@@ -18,11 +18,17 @@ HAND_OVER_SECONDS_MAX = SESSION_SECONDS * 0.6
 
 
 @pytest.fixture
-def slots(tmp_path: Path) -> Iterator[list[Slot]]:
+def session_seconds() -> int:
+    """The session of the slots."""
+    return SESSION_SECONDS
+
+
+@pytest.fixture
+def slots(tmp_path: Path, session_seconds: int) -> Iterator[list[Slot]]:
     """Three slots on a broker of their own, each with its share."""
     with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
         started = [
-            Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000))
+            Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(session_seconds * 1000))
             for number in range(3)
         ]
         try:
@@ -105,14 +111,16 @@ def test_a_slot_that_leaves_hands_over_long_before_its_session_ends(slots: list[
     print(f"given up to all taken elsewhere {max(taken) - left:.2f} s of a session of {SESSION_SECONDS} s")
 
 
+# The former process ends when it has seen for a session that another has its slot.
+@pytest.mark.parametrize("session_seconds", [8])
 def test_a_slot_is_replaced_by_a_new_process_and_nobody_elses_partitions_move(
-    slots: list[Slot], tmp_path: Path
+    slots: list[Slot], tmp_path: Path, session_seconds: int
 ) -> None:
     former, *others = slots
     before = held(former)
     moves_before = [moves(slot) for slot in others]
     bootstrap, state_dir = former.bootstrap, str(former.state_dir)
-    session_ms = str(SESSION_SECONDS * 1000)
+    session_ms = str(session_seconds * 1000)
     successor = Slot(
         bootstrap,
         tmp_path,

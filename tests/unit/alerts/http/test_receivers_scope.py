@@ -12,7 +12,7 @@ from services.accounts.http.access import Routing
 from services.accounts.http.guard import Guard
 from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import NotThere
-from services.alerts.store.deliveries import Overtaken
+from services.alerts.store.deliveries import Overtaken, TooManyTests
 from tests.unit.dashboard.door import TEAM_TOKEN, WHOLE_TOKEN, door
 
 
@@ -68,3 +68,10 @@ async def test_a_message_that_a_later_one_has_overtaken_is_refused_in_words() ->
     async with asking(Overtaken()) as client, client.post("/v1/alerts/deliveries/x/again", headers=headers) as answer:
         assert answer.status == 409
         assert (await answer.json())["title"] == "The receiver has a later message of this incident"
+
+
+async def test_a_test_beyond_those_of_an_hour_is_refused_and_says_when_to_ask_again() -> None:
+    headers = {"Authorization": f"Bearer {WHOLE_TOKEN.text}"}
+    async with asking(TooManyTests()) as client, client.post("/v1/alerts/receivers/x/test", headers=headers) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "600")
+        assert (await answer.json())["type"] == "urn:playhead:problem:too-many-tests"

@@ -58,6 +58,25 @@ def test_a_customer_may_store_so_many_bytes_a_day() -> None:
     assert limits.debt_seconds("acme", 20_000, now) == 0
 
 
+@pytest.mark.parametrize("seconds", [0.0, 30 * 86_400.0])
+def test_a_customer_whose_day_grows_has_the_room_that_it_has_not_taken(seconds: float) -> None:
+    """Where nothing is reported, as with a file of customers: what it stored long ago is not of this day."""
+    limits = RateLimits()
+
+    def wait(size_bytes: int, bytes_per_day: int, now_seconds: float) -> float:
+        return limits.wait_seconds(
+            {"acme": Amount(size_bytes)}, {"acme": Customer(bytes_per_day=bytes_per_day)}, now_seconds
+        )
+
+    for day in range(int(seconds // 86_400) + 1):
+        assert wait(86_400, 86_400, day * 86_400.0) == 0
+    assert wait(1, 86_400, seconds) > 0
+    assert wait(86_400, 2 * 86_400, seconds) == 0
+    assert wait(1, 2 * 86_400, seconds) > 0
+    # A smaller day does not begin again either.
+    assert wait(1, 86_400, seconds) > 86_400
+
+
 def test_what_other_collectors_took_is_taken_from_a_customers_day() -> None:
     usage = Usage()
     limits = RateLimits(Customer(bytes_per_day=86_400), usage)

@@ -178,6 +178,29 @@ async def test_a_new_connection_takes_the_place_of_the_one_that_has_waited_longe
         await until_gauge("connections", 3)
 
 
+@pytest.mark.parametrize("rest", [b"", b"x"])
+async def test_a_connection_whose_request_is_answered_before_its_body_came_loses_its_place(rest: bytes) -> None:
+    before = given_up("displaced")
+    async with serving(connections_max=2) as served:
+        held = [await connected(served) for _ in range(2)]
+        for one in held:
+            assert await status(one, b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n") == 200
+            one[1].write(rest)
+        assert await status(await connected(served), HEAD + BODY) == 200
+        assert given_up("displaced") - before == 1
+
+
+async def test_a_head_that_follows_a_body_which_came_after_its_answer_is_not_waited_for() -> None:
+    before = given_up("slow_head")
+    async with serving(head_seconds_max=0.2) as served:
+        connection = await connected(served)
+        assert await status(connection, b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n") == 200
+        connection[1].write(b"x")
+        await until(lambda: all(one._body.is_eof() for one in held_by(served).waiting))
+        connection[1].write(HEAD[:30])
+        await until(lambda: given_up("slow_head") - before == 1)
+
+
 async def test_when_all_connections_are_busy_a_new_one_hears_so() -> None:
     async with serving(connections_max=2) as served:
         busy = [await connected(served) for _ in range(2)]

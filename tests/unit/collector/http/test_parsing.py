@@ -1,12 +1,16 @@
 """A body that takes long leaves most of the interpreter's time to the event loop."""
 
+import threading
+import time
+
 import msgspec
 import pytest
 
 from bench.collector import hostile
-from services.collector.http.parsing import UNPAUSED_SECONDS, Pauses
+from services.collector.http.parsing import INLINE_BYTES, UNPAUSED_SECONDS, Pauses
 from services.collector.intake.post import Rules
-from tests.unit.collector.intake.bodies import post
+from tests.unit.collector.http.serving import Served
+from tests.unit.collector.intake.bodies import cmcd_bodies, post
 
 
 class Clock:
@@ -37,6 +41,26 @@ def test_a_body_that_takes_long_works_a_quarter_of_the_time() -> None:
         pause()
     assert sum(clock.slept) == pytest.approx(3 * (0.4 - UNPAUSED_SECONDS), rel=0.05)
     assert max(clock.slept) < 0.004
+
+
+async def test_pauses_go_by_the_clock_of_the_thread_that_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread has a CPU time of its own: by that of another one a body would never pause, or for minutes."""
+    asked_by: list[int] = []
+
+    def thread_time() -> float:
+        asked_by.append(threading.get_ident())
+        return time.process_time()
+
+    monkeypatch.setattr(time, "thread_time", thread_time)
+    served = Served()
+    await served.start()
+    body = b"\n".join(cmcd_bodies()) * 2
+    assert len(body) > INLINE_BYTES["cmcd"]
+    async with served.client.post("/cmcd/acme", data=body) as answer:
+        assert answer.status == 204
+    await served.stop()
+    assert len(asked_by) > 1
+    assert set(asked_by) == {asked_by[-1]} != {threading.get_ident()}
 
 
 @pytest.mark.parametrize(

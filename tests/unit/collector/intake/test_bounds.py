@@ -3,9 +3,7 @@
 import contextlib
 import random
 import string
-import sys
 import tracemalloc
-from types import FrameType
 from typing import Final
 
 import pytest
@@ -21,6 +19,7 @@ from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames
 from services.collector.intake.post import Post, Rules, TooManyInvalid
 from services.collector.sink.records import records_of
 from shared.topics import PROFILES
+from tests.calls import calls_of
 from tests.unit.collector.intake.bodies import post
 
 #: The size limit, and a body that is within the bound on values, which are counted before it is parsed.
@@ -53,23 +52,16 @@ def given(parser: str, body: bytes) -> Post:
 def cost(parser: str, one: Post) -> tuple[int, int]:
     """Calls and bytes that parsing takes, its records included."""
     parse, _ = hostile.PARSERS[parser]
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
     tracemalloc.start()
-    sys.setprofile(count)
-    try:
+
+    def work() -> None:
         with contextlib.suppress(TooManyInvalid):
             records_of(parse(one, RULES), one, PROFILES["laptop"])
+
+    try:
+        return calls_of(work), tracemalloc.get_traced_memory()[1]
     finally:
-        sys.setprofile(before)
-        memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return calls, memory
 
 
 def assert_bounded(parser: str, one: Post) -> None:

@@ -28,6 +28,7 @@ _FINEST_FIRST: Final = (
 #: Gauges come first.
 _GAUGES: Final = 4
 _COUNTS: Final = FIELDS[_GAUGES:]
+_NEVER_MS: Final = 1 << 62
 _NO_COUNTS: Final = (0,) * len(_COUNTS)
 
 
@@ -101,6 +102,10 @@ class Cohorts:
         for entry in idle:
             self._rows.delete(owner, entry)
         return len(idle)
+
+    def idle_from_ms(self, cohorts: Iterable[tuple[bytes, CohortRow]]) -> int:
+        """The last time at which none of these cohorts is forgotten, if nothing is seen of them."""
+        return min((row.active_ms + IDLE_MS for _, row in cohorts if not row.viewers_now), default=_NEVER_MS)
 
     def forget_all(self, owner: bytes, count: int) -> None:
         """Deletes all cohorts of a customer."""

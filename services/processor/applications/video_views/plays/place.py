@@ -211,8 +211,8 @@ def carry(session: Session, shelf: Shelf) -> set[int]:
         view.play.delay_ms_before = delay_ms
         if know_delay(view.folded, opened[1], view.order.waiting, delay_ms):
             changed.add(play.ordinal)
-        delay_ms = delay_after(view)
         if play is not session.plays[-1]:
+            delay_ms = delay_after(view)
             before = counters_after(view, before)
     return changed
 

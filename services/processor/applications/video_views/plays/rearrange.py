@@ -6,7 +6,11 @@ from itertools import islice
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX, PLAYS_MAX
+from services.processor.applications.video_views.bounds import (
+    ARRANGED_STEPS_MAX,
+    PLAYS_MAX,
+    SESSION_STEPS_MAX,
+)
 from services.processor.applications.video_views.plays.arrangement import (
     CLOSED_ORDINAL,
     UNKNOWN,
@@ -103,6 +107,26 @@ def movable(view: ViewState) -> tuple[Step, ...]:
     return (*recent_steps(view.folded), *by_number(view).held)
 
 
+def settle_oldest(session: Session, shelf: Shelf, placed: Placed) -> set[int]:
+    """Settles plays while more steps than `SESSION_STEPS_MAX` can be moved; their ordinals. Their rows stay as they are.
+
+    A step that only lengthens the last play makes it necessary to look at no other one.
+    """
+    found: set[int] = set()
+    if not placed.is_rearranged and placed.ordinal == session.plays[-1].ordinal:
+        return found
+    left = _movable_count(session, shelf)
+    for play in session.plays[session.closed : -1]:
+        if left <= SESSION_STEPS_MAX:
+            break
+        opened = shelf.open(play.ordinal)
+        if opened is not None and (count := _count(opened[0])):
+            by_number(opened[0]).settle_all(opened[0].folded, opened[1])
+            found.add(play.ordinal)
+            left -= count
+    return found
+
+
 def settled_spans(views: Iterable[ViewState]) -> list[Span]:
     """When the steps of plays were sent that cannot be moved."""
     return [span for view in views if view.folded.settled is not None for span in by_number(view).spans or []]
@@ -110,7 +134,11 @@ def settled_spans(views: Iterable[ViewState]) -> list[Span]:
 
 def _movable_count(session: Session, shelf: Shelf) -> int:
     opened = (shelf.open(play.ordinal) for play in session.plays[session.closed :])
-    return sum(len(one[0].folded.recent) + len(by_number(one[0]).held) for one in opened if one is not None)
+    return sum(_count(one[0]) for one in opened if one is not None)
+
+
+def _count(view: ViewState) -> int:
+    return len(view.folded.recent) + len(by_number(view).held)
 
 
 def _by_its_clock(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Group, Overall, Point, Timeseries
+from services.query.core.question import Question
 from services.query.core.resources.errors.errors import ErrorList
 from services.query.core.resources.titles.titles import TitleList
 
@@ -21,19 +22,20 @@ class _Row:
 _NOTHING: Final = Figure(None, 0)
 
 
-def table_of(answer: Answer) -> tuple[list[str], list[list[Any]]]:
+def table_of(question: Question, answer: Answer) -> tuple[list[str], list[list[Any]]]:
     """The figures of an answer as columns and rows: of each metric its value and the number of views that it rests on.
 
     Beside another range each has the same of it, with `_before`. Of a distribution: its bins.
     """
     if isinstance(answer, Distribution):
         return _bins(answer)
-    return _with_figures(*_rows(answer))
+    return _with_figures(question, *_rows(answer))
 
 
-def _with_figures(key: list[str], rows: Sequence[_Row]) -> tuple[list[str], list[list[Any]]]:
-    names = list(rows[0].figures) if rows else []
-    suffixes = ["", "_before"] if any(row.before is not None for row in rows) else [""]
+def _with_figures(question: Question, key: list[str], rows: Sequence[_Row]) -> tuple[list[str], list[list[Any]]]:
+    """The columns are those of the question: a file without rows has them, too."""
+    names = [metric.name for metric in question.metrics]
+    suffixes = [""] if question.compare is None else ["", "_before"]
     columns = [f"{name}{suffix}{of}" for name in names for suffix in suffixes for of in ("", "_n")]
     return [*key, "views", *columns], [[*row.cells, *_cells(row, names, suffixes)] for row in rows]
 
@@ -41,7 +43,8 @@ def _with_figures(key: list[str], rows: Sequence[_Row]) -> tuple[list[str], list
 def table_of_errors(found: ErrorList) -> tuple[list[str], list[list[Any]]]:
     """A row for each code, in the list's order. Where codes are compared with what was, whether each is new, and both shares."""
     columns = ["code", "texts", "views", "share", "share_n", "viewers", "failed", "first_ms", "last_ms"]
-    held = ["is_new", "before", "before_n", "after", "after_n"] if any(one.after for one in found.errors) else []
+    is_held = found.since_ms is not None or found.compared is not None
+    held = ["is_new", "before", "before_n", "after", "after_n"] if is_held else []
     rows = []
     for one in found.errors:
         texts = " · ".join(text.value for text in one.texts if text.value is not None)
@@ -61,10 +64,10 @@ def table_of_errors(found: ErrorList) -> tuple[list[str], list[list[Any]]]:
     return [*columns, *held], rows
 
 
-def table_of_titles(found: TitleList) -> tuple[list[str], list[list[Any]]]:
+def table_of_titles(question: Question, found: TitleList) -> tuple[list[str], list[list[Any]]]:
     """A row for each title, in the list's order, with its figures as `table_of` has them."""
     rows = [_Row([one.video_id, one.title, one.series, one.n], one.metrics, one.compared) for one in found.titles]
-    return _with_figures(["video_id", "title", "series"], rows)
+    return _with_figures(question, ["video_id", "title", "series"], rows)
 
 
 def _bins(answer: Distribution) -> tuple[list[str], list[list[Any]]]:
@@ -95,13 +98,11 @@ def _rows(answer: Overall | Timeseries | Breakdown) -> tuple[list[str], list[_Ro
     before = answer.compared
     if answer.groups is None:
         return ["from_ms", "to_ms"], list(_points([], answer.points, before.points if before else None))
-    earlier = {_name(group): group.points or [] for group in (before.groups or [] if before else [])}
+    earlier = {_name(group): group.points for group in (before.groups or [] if before else [])}
     points = [
         row
         for group in answer.groups
-        for row in _points(
-            [group.kind, *group.labels], group.points or [], earlier.get(_name(group), []) if before else None
-        )
+        for row in _points([group.kind, *group.labels], group.points or [], earlier.get(_name(group)))
     ]
     return ["kind", "value", "from_ms", "to_ms"], points
 
@@ -111,7 +112,7 @@ def _name(group: Group) -> tuple[str | None, ...]:
 
 
 def _points(line: list[Any], points: Sequence[Point], before: Sequence[Point] | None) -> Iterator[_Row]:
-    """The points of a line, each with the one that stands beside it. A line of `before` may be missing, and is then empty."""
+    """The points of a line, each with the one that stands beside it."""
     for number, point in enumerate(points):
-        earlier = None if before is None else before[number].metrics if before else {}
+        earlier = None if before is None else before[number].metrics
         yield _Row([*line, point.from_ms, point.to_ms, point.n], point.metrics, earlier)

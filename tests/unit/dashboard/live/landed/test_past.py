@@ -52,6 +52,13 @@ def test_gauges_are_means_counts_sums_and_what_is_not_known_is_null() -> None:
     assert series(answer, field="viewers_max") == [4, None, 5]
 
 
+def test_a_figure_that_is_named_twice_counts_once() -> None:
+    row = minute(0, "", {"": {"viewers_now": 24, "views_started": 5}})
+    answer = ask(asked(1, fields="views_started,viewers_now,views_started"), row)
+    assert series(answer, field="views_started") == [5]
+    assert list(answer.values[0].series) == ["views_started", "viewers_now"]
+
+
 def test_longer_steps_add_minutes_up() -> None:
     rows = [minute(at, "", {"": {"viewers_now": 12 * (at + 1), "viewers_max": at, "beacons": 1}}) for at in range(4)]
     answer = ask(asked(4, step_ms=2 * MINUTE_MS, fields="viewers_now,viewers_max,beacons"), *rows)

@@ -1,7 +1,11 @@
-"""Questions for earlier live figures: an organisation has few under way at a time, so that others find a connection to Postgres."""
+"""Questions for earlier live figures: an organisation has few under way at a time, so that others find a connection to Postgres.
+
+What is made of many minutes holds up nobody else, and they are no more than there is room for.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,8 +16,15 @@ from services.accounts.core.credentials import Credential
 from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.access import Routing
 from services.accounts.http.guard import Guard
-from services.dashboard.live.landed.past import AskedPast, Row
-from services.dashboard.live.landed.past_routes import QUESTIONS_AT_ONCE, QUESTIONS_MAX, PastRoutes
+from services.dashboard.live.landed.past import MINUTES_MAX, POINTS_MAX, AskedPast, Row, Wrong
+from services.dashboard.live.landed.past_routes import (
+    BYTES_MAX,
+    QUESTIONS_AT_ONCE,
+    QUESTIONS_MAX,
+    PastRoutes,
+    read_values,
+)
+from shared.schemas.live_minute import MINUTE_MS
 from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, OWNER, door
 from tests.unit.dashboard.guarded_desk import headers_of
 
@@ -72,3 +83,92 @@ async def test_an_organisation_has_few_questions_under_way_and_others_are_answer
     assert await asyncio.gather(*others) == [200] * QUESTIONS_MAX
     assert slow.under_way_max == QUESTIONS_AT_ONCE
     assert await status(client, GLOBEX_VIEWER, "globex") == 200
+
+
+class HeldRows(list[Row]):
+    """Rows that are read on once the loop has let them: what is made of them on the loop itself waits in vain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read = threading.Event()
+        self.let = threading.Event()
+        self.was_let = False
+
+    def __iter__(self) -> Iterator[Row]:
+        self.is_read.set()
+        self.was_let = self.let.wait(10)
+        return super().__iter__()
+
+
+class Held:
+    """Every question has the same rows."""
+
+    def __init__(self, rows: HeldRows) -> None:
+        self._rows = rows
+
+    async def rows(self, _asked: AskedPast, _scope: CustomerScope) -> list[Row]:
+        """See `Past`."""
+        return self._rows
+
+
+async def test_an_answer_that_is_made_of_many_minutes_holds_up_nobody() -> None:
+    app, made, rows = web.Application(), door(), HeldRows()
+    routing = Routing(app)
+    guard = Guard(
+        routing, made.identities, hosts=made.hosts, cookie=made.cookie, away_page=lambda: web.Response(status=503)
+    )
+    app.middlewares.append(guard.answer)
+    PastRoutes(Held(rows)).add_to(routing)
+    async with TestClient(TestServer(app)) as client:
+        one = asyncio.create_task(status(client, METRICS_TOKEN, "globex"))
+        assert await asyncio.to_thread(rows.is_read.wait, 30)
+        rows.let.set()
+        assert await one == 200
+    assert rows.was_let
+
+
+class Minutes:
+    """A connection to a database in which each minute of a customer has a document of the same size."""
+
+    def __init__(self, size: int) -> None:
+        self._document = "x" * size
+        self._found: Sequence[tuple[str, int, str]] = ()
+        self.read = 0
+
+    def cursor(self, **_: Any) -> "Minutes":
+        return self
+
+    async def __aenter__(self) -> "Minutes":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def execute(self, _: str, given: tuple[str, list[str], int, int]) -> None:
+        *_others, first, end = given
+        self._found = [("cdn", minute, self._document) for minute in range(first, end)]
+
+    async def fetchall(self) -> Sequence[tuple[str, int, str]]:
+        self.read += len(self._found)
+        return self._found
+
+
+def two_weeks() -> AskedPast:
+    until_ms = MINUTES_MAX * MINUTE_MS
+    step_ms = -(-MINUTES_MAX // POINTS_MAX) * MINUTE_MS
+    return AskedPast(customer="acme", from_ms=0, until_ms=until_ms, dimension="cdn", step_ms=step_ms)
+
+
+async def test_minutes_with_very_many_values_are_refused_before_they_fill_the_memory() -> None:
+    size = 1 << 20
+    large = Minutes(size)
+    with pytest.raises(Wrong, match="ask for a shorter time, or for one value"):
+        await read_values(large, two_weeks())  # type: ignore[arg-type]
+    # One statement more than there is room for.
+    assert BYTES_MAX < large.read * size < BYTES_MAX + 2 * 240 * size
+
+
+async def test_two_weeks_of_minutes_with_few_values_are_read_whole() -> None:
+    small = Minutes(1_000)
+    rows = await read_values(small, two_weeks())  # type: ignore[arg-type]
+    assert [row.minute for row in rows] == list(range(MINUTES_MAX))

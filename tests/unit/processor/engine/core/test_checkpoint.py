@@ -76,6 +76,28 @@ def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost() -> None:
     assert sorted(output.key for output in outputs) == [b"key-%d" % number for number in range(5)]
 
 
+def test_a_row_whose_deadline_moves_with_every_record_has_few_timers() -> None:
+    """Also where it has changed by the end of each flush, as a row of a busy key has; and the last one fires after an abort."""
+    local = MemoryStore()
+    core = Core(APPLICATION, 0, local)
+    for offset in range(0, 3_000, 3):
+        core.fold([record(offset, at_ms=1_000 + offset)])
+        core.cut()
+        core.commit()
+        rows, meta = core.begin_flush()
+        core.fold([record(offset + 1, at_ms=1_001 + offset)])
+        core.cut()
+        core.fold([record(offset + 2, at_ms=1_002 + offset)])
+        local.write(rows, LocalMeta(meta, 1))
+        core.end_flush()
+        assert len(core._layers._timers._heap) < 10
+        core.commit()
+    core.abort()
+    core.advance_to(5_000)
+    (output,) = core.cut().outputs
+    assert (output.key, output.value) == (b"a", b"2999")
+
+
 def test_no_record_is_taken_while_more_timers_are_due_than_a_checkpoint_holds() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
     core._folding.fired_max = 2

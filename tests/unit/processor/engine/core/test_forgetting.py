@@ -3,13 +3,16 @@
 import dataclasses
 from collections.abc import Callable
 
+import pytest
+
 from services.processor.applications.video_views.app import application as video_views
+from services.processor.applications.video_views.stores import Stores
 from services.processor.applications.video_views.view.finish_rules import FinishRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared.codec import BEACON, VIEW
 from shared.topics import BEACONS, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, VIEWS
-from tests.unit.processor.applications.video_views.beacons import T0, mux, watch
+from tests.unit.processor.applications.video_views.beacons import T0, cmcd, mux, watch
 from tests.unit.processor.engine.core.test_quarantine import RULED, poison, reasons
 
 Drive = Callable[[Application], Driver]
@@ -35,6 +38,43 @@ def test_an_open_view_is_deleted_without_a_row_and_others_stay(drive: Drive) -> 
     assert [VIEW.decode(output.value or b"").view_id for output in driver.outputs(VIEWS)] == ["another"]
     assert not driver.outputs(REJECTED)
     assert not driver.outputs(LATE)
+
+
+def play(driver: Driver, session: str, first_seq: int, at_ms: int, *, is_over: bool) -> None:
+    """A play of a CMCD session, with content of its own."""
+    stages = (("viewstart", "s"), ("playing", "p"), ("heartbeat", "p"), *((("viewend", "q"),) if is_over else ()))
+    for number, (event, sta) in enumerate(stages):
+        beacon = cmcd(first_seq + number, event, at_ms + number * 1_000, view_id=session, sta=sta, cid=f"film {at_ms}")
+        driver.pipe(BEACONS, f"acme:{session}".encode(), BEACON.encode(beacon), at_ms=beacon.client_time_ms + 2_000)
+
+
+@pytest.mark.parametrize("are_named", [True, False])
+def test_all_plays_of_a_session_are_deleted_also_those_that_have_finished_or_closed(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, *, are_named: bool
+) -> None:
+    """Where the session's row cannot be read, its plays are looked for."""
+    if not are_named:
+        monkeypatch.delattr(Stores, "play_keys")
+    rules = FinishRules()
+    driver = drive(video_views(rules))
+    for session in ("s1", "s10"):
+        play(driver, session, 0, 0, is_over=True)
+        play(driver, session, 4, 100_000, is_over=True)
+    driver.advance_to(T0 + 100_000 + rules.lateness_ms + 2 * rules.clean_ms)
+    assert driver.rows["closed"] == 4
+    late_ms = rules.lateness_ms + 3 * rules.clean_ms
+    for session in ("s1", "s10"):
+        play(driver, session, 0, 200_000 + late_ms, is_over=True)
+        play(driver, session, 4, 300_000 + late_ms, is_over=False)
+    of_one = {"views": 2, "dimensions": 2, "closed": 2, "sessions": 1}
+    assert {name: driver.rows[name] for name in of_one} == {name: 2 * number for name, number in of_one.items()}
+    rows = len(driver.outputs(VIEWS))
+    forget(driver, b"acme:s1", T0 + 310_000 + late_ms)
+    assert {name: driver.rows[name] for name in of_one} == of_one
+    driver.advance_to(T0 + 10 * 86_400_000)
+    assert {VIEW.decode(output.value or b"").view_id for output in driver.outputs(VIEWS)[rows:]} == {"s10.3", "s10.4"}
+    assert driver.tallies == {"open_views": 0}
+    assert not driver.outputs(REJECTED)
 
 
 def test_a_quarantined_key_is_deleted_with_what_is_kept_aside(drive: Drive) -> None:

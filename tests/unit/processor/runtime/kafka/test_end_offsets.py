@@ -43,5 +43,25 @@ def test_what_a_client_was_asked_before_it_was_replaced_is_asked_again(monkeypat
         ends._ask()
         assert ends.of(["beacons"], 0) == ends.of(["beacons"], 1) == {}
     assert Broker.made == 2
+    before = ends.answers
     ends._ask()
+    assert ends.answers == before + 2, "who waits for news sees it"
     assert [ends.of(["beacons"], number)["beacons"].offset for number in (0, 1)] == [7, 7]
+
+
+def test_partitions_whose_leader_has_changed_are_asked_for_by_a_client_that_does_not_know_the_former(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(end_offsets, "AdminClient", Broker)
+    monkeypatch.setattr(end_offsets, "ASK_SECONDS", 0.0)
+    # From the second client on all are answered.
+    monkeypatch.setattr(Broker, "made", 1)
+    found = ({None: [HANGING, FAILING]}, {1: [HANGING], 2: [FAILING]}, {1: [HANGING, FAILING]}, {1: [HANGING]})
+    leaders = iter(found)
+    ends = Ends(Settings())
+    monkeypatch.setattr(ends, "_leaders", SimpleNamespace(of=lambda _: next(leaders)))
+    made = []
+    for _ in found:
+        ends._ask()
+        made.append(Broker.made - 2)
+    assert made == [0, 0, 1, 1], "what was not known, or is not watched any more, has not changed"

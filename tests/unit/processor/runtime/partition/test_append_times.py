@@ -25,8 +25,8 @@ def records(*times_ms: int) -> list[Record]:
     return [Record(BEACONS.name, 0, offset, at_ms, b"a", b"") for offset, at_ms in enumerate(times_ms)]
 
 
-def bounded(last_commit: Durable, *times_ms: int) -> list[int]:
-    found = AppendTimes("video_views", 0, LEAD_MS).bounded(records(*times_ms), last_commit)
+def bounded(last_commit: Durable, *times_ms: int, of: AppendTimes | None = None) -> list[int]:
+    found = (of or AppendTimes("video_views", 0, LEAD_MS)).bounded(records(*times_ms), last_commit)
     assert [record.offset for record in found] == list(range(len(times_ms)))
     return [record.timestamp_ms for record in found]
 
@@ -43,10 +43,28 @@ def test_a_record_that_leaps_is_taken_as_appended_now_and_the_others_stay(lead_m
 
 def test_a_machine_whose_own_clock_is_slow_believes_the_broker_that_confirmed_its_commit() -> None:
     broker_ms = NOW_MS + 3_600_000
+    # Where the partition was before this machine took it over, a minute ago.
+    of = AppendTimes("video_views", 0, LEAD_MS, clock_ms=broker_ms - 60_000)
+    assert bounded(NEVER_COMMITTED, broker_ms + 1_000, of=of) == [broker_ms + 1_000]
     committed = Durable(7, broker_ms, ended_at=time.monotonic())
-    assert bounded(committed, broker_ms + 1_000) == [broker_ms + 1_000]
-    (held,) = bounded(committed, broker_ms + 2 * LEAD_MS)
+    assert bounded(committed, broker_ms + LEAD_MS - 1_000, of=of) == [broker_ms + LEAD_MS - 1_000]
+    (held,) = bounded(committed, broker_ms + 2 * LEAD_MS, of=of)
     assert broker_ms <= held < broker_ms + LEAD_MS
+
+
+def test_a_broker_whose_clock_leaps_is_not_believed_for_stamping_commits_too() -> None:
+    of = AppendTimes("video_views", 0, LEAD_MS, clock_ms=NOW_MS - 1_000)
+    right = Durable(7, NOW_MS + 60_000, ended_at=time.monotonic())
+    assert bounded(right, NOW_MS + LEAD_MS + 30_000, of=of) == [NOW_MS + LEAD_MS + 30_000]
+    for number in range(1, 4):
+        leapt = Durable(7 + number, NOW_MS + number * 7_200_000, ended_at=time.monotonic())
+        (held,) = bounded(leapt, NOW_MS + number * 7_200_000, of=of)
+        assert NOW_MS + 60_000 <= held < NOW_MS + LEAD_MS
+
+
+def test_a_leap_at_the_first_commit_is_not_believed_either() -> None:
+    leapt = Durable(7, NOW_MS + 7_200_000, ended_at=time.monotonic())
+    assert bounded(leapt, NOW_MS + 7_200_000) == [NOW_MS]
 
 
 def test_nothing_read_is_nothing_bounded() -> None:

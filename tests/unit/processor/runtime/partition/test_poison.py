@@ -3,6 +3,7 @@
 import pytest
 
 from services.processor.engine.application.application import Lookup
+from services.processor.engine.record import Record
 from services.processor.runtime.partition.transaction import Aborted
 from services.processor.runtime.questions import Unanswered
 from shared.topics import BEACONS
@@ -60,6 +61,27 @@ def test_poison_that_waits_for_a_commit_that_is_aborted_is_met_again(scene: Scen
         scene.step()
     assert sum(checkpoint.rejected.get("fold_failed", 0) for checkpoint in scene.broker.committed) == 1
     assert sum(checkpoint.records for checkpoint in scene.broker.committed) == 2
+
+
+def test_a_row_that_cannot_fire_while_a_commit_is_aborted_is_due_again(scene: Scene) -> None:
+    scene.accept(Record(BEACONS.name, 0, 0, 1_000, b"unfinishable", b""))
+    scene.step()
+    scene.step()
+    scene.threads.is_holding = True
+    scene.broker.answers = [Aborted("ILLEGAL_GENERATION: by the test", "ILLEGAL_GENERATION")]
+    scene.accept(record(1, at_ms=1_050))
+    scene.step()
+    scene.accept(record(2, at_ms=2_000))
+    scene.step()
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.step()
+    for _ in range(2):
+        scene.accept(record(1, at_ms=1_050), record(2, at_ms=2_000))
+        scene.step()
+        scene.step()
+    assert sum(checkpoint.rejected.get("fire_failed", 0) for checkpoint in scene.broker.committed) == 1
+    assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 3}
 
 
 def test_a_partition_given_up_amid_poison_leaves_it_to_the_successor(scene: Scene) -> None:

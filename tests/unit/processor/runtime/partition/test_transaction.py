@@ -140,6 +140,21 @@ def test_offsets_are_sent_when_all_records_are_acknowledged() -> None:
     assert client.calls[-3:] == ["flush", "send_offsets_to_transaction", "commit_transaction"]
 
 
+def test_offsets_are_sent_again_only_where_they_have_changed_since_a_commit_that_succeeded() -> None:
+    client = Client(commit_transaction=[error(KafkaError.UNKNOWN, fatal=True)])
+    one = committer(client)
+
+    def is_sent(offset: int) -> bool:
+        client.calls.clear()
+        meta = Meta({BEACONS.name: offset}, 0, 1)
+        one.commit(Checkpoint({b"\x01a": b"row"}, [], meta, 1, {}), None, time.monotonic() + 60)
+        return "send_offsets_to_transaction" in client.calls
+
+    with pytest.raises(Unclear):
+        is_sent(7)
+    assert [is_sent(offset) for offset in (7, 7, 8, 8, 7)] == [True, False, True, False, True]
+
+
 def test_a_producer_that_may_have_purged_a_record_is_not_used_again() -> None:
     """It would give the record's sequence number to the next one, which a broker that has the first drops as its copy."""
     client = Client()

@@ -47,18 +47,40 @@ class Range:
 def traffic(seed: int, views: int, rate: float, factor: float = 1.0, within: Within | None = None) -> Range:
     """Views of which `rate` are bad, and `factor` times as many of those within."""
     chance = np.random.default_rng(seed)
+    # A view's draws follow one another.
+    places = iter(chance.random((views, 5)).T ** 2)
+    country, country_names = _drawn(next(places), {"": [*NETWORKS]})
+    device, device_names = _drawn(next(places), {"": [*DEVICES]})
+    drawn = {
+        "country": (country, country_names),
+        "asn": _drawn(next(places), NETWORKS, country),
+        "device": (device, device_names),
+        "player_version": _drawn(next(places), DEVICES, device),
+        "cdn": _drawn(next(places), {"": CDNS}),
+    }
+    columns: Columns = {name: [names[one] for one in codes.tolist()] for name, (codes, names) in drawn.items()}
+    is_worse = those_within(columns, within) if within else np.zeros(views, bool)
+    return Range(columns, (chance.random(views) < rate * np.where(is_worse, factor, 1.0)).astype(float))
 
-    def of(values: list[str]) -> str:
-        return values[min(int(len(values) * chance.random() ** 2), len(values) - 1)]
 
-    columns: Columns = {name: [] for name in ("country", "asn", "device", "player_version", "cdn")}
-    for _ in range(views):
-        country, device = of([*NETWORKS]), of([*DEVICES])
-        row = (country, of(NETWORKS[country]), device, of(DEVICES[device]), of(CDNS))
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
-    factors = np.array([factor if within and within(columns, number) else 1.0 for number in range(views)])
-    return Range(columns, (chance.random(views) < rate * factors).astype(float))
+def _drawn(places: Floats, values: dict[str, list[str]], group: Any = 0) -> tuple["np.ndarray[Any, Any]", list[str]]:
+    """A value of its group for each view, by where between 0 and 1 it is among them: its place in the list that is returned too."""
+    sizes = np.array([len(of_group) for of_group in values.values()])
+    size, before = sizes[group], (np.cumsum(sizes) - sizes)[group]
+    return before + np.minimum((size * places).astype(int), size - 1), [
+        one for names in values.values() for one in names
+    ]
+
+
+def those_within(columns: Columns, within: Within) -> "np.ndarray[Any, Any]":
+    """Whether each view is within: views of the same values are alike, and there are few kinds of them."""
+    kinds: dict[tuple[str | None, ...], bool] = {}
+    found = []
+    for number, row in enumerate(zip(*columns.values(), strict=True)):
+        if row not in kinds:
+            kinds[row] = within(columns, number)
+        found.append(kinds[row])
+    return np.array(found, bool)
 
 
 def is_of(**values: str) -> Within:
@@ -134,7 +156,7 @@ def test_where_nothing_is_known_of_before_a_cohort_stands_out_from_the_rest(coho
     found = suspects(beside_rest(counted(now, NOTHING)))
 
     assert named(found) == [cohort]
-    within = np.array([is_of(**cohort)(now.columns, number) for number in range(views)])
+    within = those_within(now.columns, is_of(**cohort))
     rates = [float(now.events[part].mean()) for part in (within, ~within)]
     assert found[0].factor == pytest.approx(rates[0] / rates[1], rel=0.1)
     assert found[0].excess == pytest.approx(within.sum() * (rates[0] - rates[1]), rel=0.15)
@@ -192,8 +214,7 @@ def test_two_incidents_are_two_suspects_and_no_view_counts_twice() -> None:
     found = suspects(counted(now, USUAL))
 
     assert sorted(map(str, named(found))) == sorted(map(str, [{"cdn": "own"}, {"asn": "3215"}]))
-    views = sum(worse(now.columns, number) for number in range(30_000))
-    assert sum(one.exposure for one in found) == views
+    assert sum(one.exposure for one in found) == those_within(now.columns, worse).sum()
 
 
 @pytest.mark.thorough
@@ -218,7 +239,7 @@ def test_a_sum_of_few_large_values_is_no_proof() -> None:
     usual_stalls = np.where(chance.random(30_000) < 0.1, chance.lognormal(8, 1, 30_000), 0)
     usual = (usual_stalls, chance.lognormal(12, 1, 30_000))
     event = clump(np.concatenate([stalls, usual_stalls]))
-    factors = np.array([3.0 if worse(calm.columns, number) else 1.0 for number in range(20_000)])
+    factors = np.where(those_within(calm.columns, worse), 3.0, 1.0)
 
     def found(events: Floats) -> list[dict[str, str | None]]:
         return named(suspects(coded(calm.columns, USUAL.columns, (events, watched), usual, event=event)))
@@ -283,7 +304,7 @@ def test_an_unknown_value_can_be_the_suspect() -> None:
 @pytest.mark.thorough
 def test_what_never_happened_before_is_a_suspect_where_it_happens() -> None:
     now = traffic(2, 20_000, 0.0)
-    worse = np.array([is_of(cdn="own", country="DE")(now.columns, number) for number in range(20_000)])
+    worse = those_within(now.columns, is_of(cdn="own", country="DE"))
     now = Range(now.columns, (worse & (np.arange(20_000) % 4 == 0)).astype(float))
 
     assert named(suspects(counted(now, Range(USUAL.columns, np.zeros(30_000))))) == [{"cdn": "own", "country": "DE"}]

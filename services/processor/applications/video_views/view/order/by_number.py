@@ -45,12 +45,15 @@ NOWHERE: Final[Place] = (0, 0, 0)
 
 def place_of(one: Step) -> Place:
     """Where the step stands among those of its session. Of the beacon numbered 0 its own time counts."""
-    return place_by(one, one.shift_ms)
+    # As `place_by` and `sent_ms` say it: a session asks for hundreds of places at each of its beacons.
+    seq, at_ms = one.seq, one.at_ms
+    return ((one.reported_ms if seq else at_ms) + one.shift_ms, seq, at_ms)
 
 
 def place_by(one: Step, shift_ms: int) -> Place:
     """Where the step stands by a clock with this shift."""
-    return (sent_ms(one) + shift_ms, one.seq, one.at_ms)
+    seq, at_ms = one.seq, one.at_ms
+    return ((one.reported_ms if seq else at_ms) + shift_ms, seq, at_ms)
 
 
 def latest_place_of(one: Step) -> Place:
@@ -154,6 +157,13 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
     def shrink(self, folded: Folded) -> None:
         """Settles recent steps beyond their bytes."""
         self._settle(folded, newest_within(folded.recent))
+
+    def settle_all(self, folded: Folded, dimensions: dict[str, Any]) -> None:
+        """Gives up all gaps, and settles all steps."""
+        while self.held:
+            self._give_up([self.next_seq, self.held[0].seq - 1])
+            self._release(folded, dimensions)
+        self._settle(folded, 0)
 
     def missing(self, until_seq: int) -> int:
         """Numbers that never came below the largest one, or below `until_seq`, which the next play of the session begins with."""

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
+from services.processor.applications.video_views.keys import play_key
 from services.processor.applications.video_views.outputs import Outputs
 from services.processor.applications.video_views.plays.session import Play, Session
 from services.processor.applications.video_views.sessions import CLOSE_AGAIN_MS, Sessions
-from services.processor.applications.video_views.shelf import play_key
 from services.processor.applications.video_views.stores import Stores
 from services.processor.applications.video_views.view.state import ViewState
 

@@ -1,24 +1,29 @@
 """What it takes to arrange a session's plays: little for each beacon, whatever its delay and that of those before it."""
 
 import random
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from types import FrameType
-from typing import Any
 
 import msgspec
 import pytest
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
+from services.processor.applications.video_views.bounds import (
+    ARRANGED_STEPS_MAX,
+    HELD_STEPS_MAX,
+    RECENT_STEPS_MAX,
+    SESSION_STEPS_MAX,
+)
 from services.processor.applications.video_views.plays.arrangement import arranged
 from services.processor.applications.video_views.plays.runs import Falls, are_of_two_runs
 from services.processor.applications.video_views.view.order.set_back import found_in
+from services.processor.applications.video_views.view.progress.fold_step import fold
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
+from shared.topics import Topic
+from tests.calls import calls_of
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     MINUTE_MS,
@@ -29,28 +34,8 @@ from tests.unit.processor.applications.video_views.beacons import (
     cmcd,
     folded_fast,
 )
-from tests.unit.processor.applications.video_views.counted import newest
+from tests.unit.processor.applications.video_views.counted import assert_each_is_counted_once, newest
 from tests.unit.processor.applications.video_views.plays.test_plays_generated import delayed, play
-
-
-def calls_of(function: Callable[..., Any] | None, work: Callable[[], object]) -> int:
-    """How often the work calls this function; None: any."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        if function is None:
-            calls += event in {"call", "c_call"}
-        else:
-            calls += event == "call" and frame.f_code is function.__code__
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def any_steps(numbers: Iterable[int], seed: int, *, over_ms: int) -> list[Step]:
@@ -91,7 +76,7 @@ def test_twice_as_many_steps_take_little_more_than_twice_the_effort(over_ms: int
     """Also where their numbers fall with the time, so that each is compared with those before it, and none is of another run."""
     numbers = random.Random(7).sample(range(1, 10_000), ARRANGED_STEPS_MAX)
     steps = any_steps(numbers, 7, over_ms=over_ms)
-    few, many = (calls_of(None, partial(arranged, part, [])) for part in (steps[: len(steps) // 2], steps))
+    few, many = (calls_of(partial(arranged, part, [])) for part in (steps[: len(steps) // 2], steps))
     assert many < 2.5 * few
 
 
@@ -100,7 +85,7 @@ def test_beacons_after_a_slow_one_arrange_nothing_again() -> None:
     beacons[70] = delayed(beacons[70], 45_000)
     beacons.sort(key=lambda one: one.recv_time_ms)
     found: list[Driver] = []
-    assert calls_of(arranged, lambda: found.append(folded_fast(beacons, ()))) <= 2
+    assert calls_of(lambda: found.append(folded_fast(beacons, ())), arranged) <= 2
     [row] = newest(found[0]).values()
     assert (row.beacon_count, row.watch_ms, row.late_count) == (200, 1_990_000, 0)
 
@@ -115,7 +100,59 @@ def test_a_session_of_many_plays_is_not_searched_for_clocks_with_each_beacon() -
     ]
     driver = Driver(application(RULES))
     driver.pipe_all(records[:400], commit_every=50)
-    assert calls_of(found_in, lambda: driver.pipe_all(records[400:], commit_every=50)) == 0
+    assert calls_of(lambda: driver.pipe_all(records[400:], commit_every=50), found_in) == 0
+
+
+def lossy_plays(plays: int, records: int) -> list[Beacon]:
+    """Plays of one run of numbers, each without its second record: all that follow wait for it."""
+    numbers = (n for n in range(plays * records) if n % records != 1)
+    return [cmcd(n, "heartbeat" if n else "viewstart", 100 * n, sta="p", cid=str(n // records)) for n in numbers]
+
+
+def piped(beacons: Iterable[Beacon]) -> Driver:
+    driver = Driver(application(RULES))
+    driver.pipe_all(records_of(beacons, T0), commit_every=50)
+    return driver
+
+
+def records_of(beacons: Iterable[Beacon], from_ms: int) -> list[tuple[Topic, bytes, bytes, int]]:
+    return [
+        (topics.BEACONS, view_key(one.customer_id, one.view_id), codec.BEACON.encode(one), from_ms + n)
+        for n, one in enumerate(beacons)
+    ]
+
+
+def test_a_beacon_of_a_session_of_many_lossy_plays_does_not_fold_all_of_them_again() -> None:
+    """Each play may have hundreds of steps that wait, and there may be a hundred plays: a beacon took 100 ms."""
+    plays, records, more = 40, 60, 5
+    driver = piped(lossy_plays(plays, records))
+    # Of the play before the last one: what the last play needs to know of those before it may change.
+    late = [cmcd(38 * records + 1, "heartbeat", -1_000 - n, sta="p") for n in range(more)]
+    folds = calls_of(lambda: driver.pipe_all(records_of(late, T0 + MINUTE_MS), commit_every=1), fold)
+    assert 0 < folds <= more * (SESSION_STEPS_MAX + HELD_STEPS_MAX + RECENT_STEPS_MAX)
+    assert folds < more * plays * (records - 2)
+
+
+def test_rows_of_a_session_of_many_lossy_plays_are_those_of_short_sessions() -> None:
+    plays, records = 30, 60
+    driver = piped(lossy_plays(plays, records))
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    assert_each_is_counted_once(driver, plays * (records - 1), plays * (records - 1))
+    found = newest(driver)
+    assert len(found) == plays
+    assert {(one.beacon_count, one.late_count, one.seq_gaps, one.watch_ms) for one in found.values()} == {
+        (records - 1, 0, 1, (records - 1) * 100)
+    }
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(3))
+def test_every_beacon_of_a_session_of_many_lossy_plays_is_counted_once_in_any_order(seed: int) -> None:
+    beacons = lossy_plays(30, 60)
+    random.Random(seed).shuffle(beacons)
+    driver = piped(beacons)
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    assert_each_is_counted_once(driver, len(beacons), len(beacons))
 
 
 def any_delay(number: int, delay_ms: int, *, content: str) -> Beacon:
