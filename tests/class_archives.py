@@ -119,10 +119,11 @@ def _of(folder: Path) -> str | None:
 
 
 def date(jars: Iterable[Path]) -> None:
-    """Gives all jars one time, on which archives of another checkout are then right, too."""
-    for jar in jars:
-        if jar.stat().st_mtime != _JARS_TIME:
-            os.utime(jar, (_JARS_TIME, _JARS_TIME))
+    """Gives all jars one time, with which archives of another checkout are right, too. Jars of somebody else keep theirs."""
+    with contextlib.suppress(PermissionError):
+        for jar in jars:
+            if jar.stat().st_mtime != _JARS_TIME:
+                os.utime(jar, (_JARS_TIME, _JARS_TIME))
 
 
 def put_java(folder: Path, jdk: Path) -> Path:
