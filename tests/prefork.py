@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,8 +26,10 @@ from deploy.local.process import Running, new_process
 _ROOT: Final = Path(__file__).parents[1]
 #: Read by the interpreter, the linker, the C library, or with the imports, so that a fork would not see a change.
 READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG", "PROCESSOR_COMPILED", "COLLECTOR_COMPILED")
+#: The one of these names that a fork heeds (`tests/forking.py`).
+_UNBUFFERED: Final = "PYTHONUNBUFFERED"
 #: Packages whose modules may be imported before they are run.
-_OURS: Final = ("services", "deploy", "tests")
+_OURS: Final = ("services", "deploy", "loadtest", "tests")
 _BYTES_MAX: Final = 1 << 20
 _POLL_SECONDS: Final = 0.02
 #: By module and the folder of the build.
@@ -79,16 +82,22 @@ class Template:
                 start_new_session=True,
             )
         self._socket = ours
+        self._one_at_a_time = threading.Lock()
+        self._asked = 0
 
     def ask(self, request: Mapping[str, object], *files: int) -> dict[str, Any]:
         """One request, answered. Raises `RuntimeError` when the template has ended or could not do it."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
-        self._socket.sendmsg([json.dumps(request).encode()], rights)
-        answer = self._socket.recv(_BYTES_MAX)
-        if not answer:
-            raise RuntimeError(f"the template process ended with {self._process.wait()}")
-        found: dict[str, Any] = json.loads(answer)
-        return found
+        with self._one_at_a_time:
+            self._asked += 1
+            number = f"{os.getpid()}/{self._asked}"
+            self._socket.sendmsg([json.dumps({**request, "number": number}).encode()], rights)
+            while answer := self._socket.recv(_BYTES_MAX):
+                found: dict[str, Any] = json.loads(answer)
+                # An earlier answer was not read where a signal had ended the wait for it.
+                if found["number"] == number:
+                    return found
+        raise RuntimeError(f"the template process ended with {self._process.wait()}")
 
 
 def start(
@@ -99,17 +108,22 @@ def start(
     if not _forkable(module, env):
         return new_process(argv, output, env, folder, user)
     build = folder if folder is not None and _has_own(module, folder) else _ROOT
-    if (module, build) not in _templates:
-        _templates[module, build] = Template(module, build)
-    template = _templates[module, build]
+    template = template_of(module, build)
     request = {"arguments": argv[3:], "env": dict(env), "folder": str(folder or Path.cwd())}
     return Forked(template, template.ask(request, output)["pid"])
+
+
+def template_of(module: str, build: Path = _ROOT) -> Template:
+    """The template of a module, which is made at the first request. Forks of the process that has made it share it."""
+    if (module, build) not in _templates:
+        _templates[module, build] = Template(module, build)
+    return _templates[module, build]
 
 
 def _forkable(module: str, environ: Mapping[str, str]) -> bool:
     if module.partition(".")[0] not in _OURS:
         return False
-    names = {name for name in environ.keys() | os.environ.keys() if name.startswith(READ_AT_START)}
+    names = {name for name in environ.keys() | os.environ.keys() if name.startswith(READ_AT_START)} - {_UNBUFFERED}
     return all(environ.get(name) == os.environ.get(name) for name in names)
 
 

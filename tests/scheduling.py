@@ -19,6 +19,7 @@ SHARING_A_JVM: Final = (
     "deletions/test_deletions_customer.py",
     "deletions/test_deletions.py",
     "finalizer/test_finalizer_stream.py",
+    "deploy/test_security.py",
 )
 #: Files that use the fixture `spark`. A test holds the list complete.
 SHARING_SPARK: Final = (
@@ -49,8 +50,6 @@ LONGEST: Final = (
     *SHARING_SPARK,
     "deploy/test_demo.py",
     *_APART,
-    "deploy/test_security.py",
-    "deploy/test_topic_reader.py",
     "deploy/test_second_cluster.py",
     "players/test_players.py",
     "query/test_query_sources.py",

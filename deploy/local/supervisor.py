@@ -120,16 +120,24 @@ class Supervisor:
             if service is not None and service.admin_port is not None:
                 self.wait(partial(is_ready, service.admin_port), service.ready_seconds, f"{name} ready", about=name)
 
-    def wait(self, condition: Callable[[], bool], seconds: float, what: str, *, about: str | None = None) -> None:
-        """Returns when `condition` holds. Raises `ProcessDied` when any process ends unexpectedly meanwhile, `DeadlinePassed`
-        naming `what` (and the last words of process `about`) after `seconds`."""
+    def wait(
+        self,
+        condition: Callable[[], bool],
+        seconds: float,
+        what: str,
+        *,
+        about: str | None = None,
+        every: float = _POLL_SECONDS,
+    ) -> None:
+        """Returns when `condition` holds, which is asked `every` so many seconds. Raises `ProcessDied` when any process ends
+        unexpectedly meanwhile, `DeadlinePassed` naming `what` (and the last words of process `about`) after `seconds`."""
         deadline = time.monotonic() + seconds
         while not condition():
             self.check()
             if time.monotonic() >= deadline:
                 last = "" if about is None else f"; the end of its log:\n{self._running[about].child.log_tail()}"
                 raise DeadlinePassed(f"{what}: not within {seconds:g} s{last}")
-            time.sleep(_POLL_SECONDS)
+            time.sleep(every)
 
     def check(self) -> None:
         """Raises `ProcessDied` with name, exit code and last log lines when a process ended that should run."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """`wait`, or `exit CODE`."""
+    """`wait`, `say`, or `exit CODE`."""
     said = {
         "arguments": sys.argv[1:],
         "folder": str(Path.cwd()),
@@ -17,8 +17,9 @@ def main() -> None:
         "session": os.getsid(0) == os.getpid(),
         "main": __name__,
     }
-    print(json.dumps(said), flush=True)
-    if sys.argv[1] == "wait":
+    # `say` leaves it to Python when this goes out.
+    print(json.dumps(said), flush=sys.argv[1] != "say")
+    if sys.argv[1] in {"wait", "say"}:
         signal.pause()
     sys.exit(int(sys.argv[2]))
 

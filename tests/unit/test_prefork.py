@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,54 @@ def test_a_signal_ends_the_fork_that_it_is_for(tmp_path: Path, number: signal.Si
     assert ended(spared) == -signal.SIGKILL
     # A signal for a process that has ended hits nobody.
     hit.signal(number)
+
+
+def test_a_fork_whose_output_is_unbuffered_is_heard_while_it_runs(tmp_path: Path) -> None:
+    heard = child(tmp_path, "say", PYTHONUNBUFFERED="1")
+    heard.start()
+    assert isinstance(heard._process, prefork.Forked)
+    wait_until(lambda: "say" in heard.log_file.read_text(), SECONDS_MAX, "it is heard")
+    heard.kill()
+
+
+def test_threads_ask_one_template_at_a_time(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(4)]
+    for folder in folders:
+        folder.mkdir()
+    codes = [str(number) for number in range(4)]
+
+    def code_of(folder: Path, code: str) -> int | None:
+        started = child(folder, "exit", code)
+        started.start()
+        return ended(started)
+
+    with ThreadPoolExecutor(len(folders)) as threads:
+        assert list(threads.map(code_of, folders, codes)) == [0, 1, 2, 3]
+
+
+def test_an_answer_that_a_signal_kept_from_being_read_is_not_that_of_the_next_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = child(tmp_path, "wait")
+    started.start()
+    template = prefork.template_of(MODULE)
+    with monkeypatch.context() as patch:
+        patch.setattr(template, "_socket", Interrupted(template._socket))
+        with pytest.raises(KeyboardInterrupt):
+            started.signal(signal.SIGCONT)
+    assert started.is_running
+    started.kill()
+    assert started.exit_code == -signal.SIGKILL
+
+
+class Interrupted:
+    """A socket whose reader a signal interrupts."""
+
+    def __init__(self, real: socket.socket) -> None:
+        self.sendmsg = real.sendmsg
+
+    def recv(self, _: int) -> bytes:
+        raise KeyboardInterrupt
 
 
 def test_another_interpreter_is_started_where_a_fork_would_differ(tmp_path: Path) -> None:

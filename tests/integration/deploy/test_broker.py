@@ -23,6 +23,7 @@ from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from shared.topics import Topic
+from tests.integration.parts.brokers import another_cluster
 
 pytestmark = pytest.mark.integration
 
@@ -46,12 +47,11 @@ def test_a_record_outlives_a_clean_restart_and_a_kill(tmp_path: Path) -> None:
     assert not broker.is_running
 
 
-def test_a_broker_that_dies_at_its_start_says_why(tmp_path: Path) -> None:
-    with Broker(tmp_path / "first") as first:
-        second = Broker(tmp_path / "second", port=first.port)
-        with pytest.raises(ProcessDied, match=r"(?s)broker ended with exit code 1; .*Address already in use"):
-            second.start()
-        assert not second.is_running
+def test_a_broker_that_dies_at_its_start_says_why(broker: Broker, tmp_path: Path) -> None:
+    second = another_cluster(tmp_path / "second", port=broker.port)
+    with pytest.raises(ProcessDied, match=r"(?s)broker ended with exit code 1; .*Address already in use"):
+        second.start()
+    assert not second.is_running
 
 
 def test_a_topic_that_is_not_as_declared_is_named(broker: Broker, settings: Settings) -> None:

@@ -19,9 +19,10 @@ from deploy.demo.applications import catalogue
 from deploy.demo.comparing.asking import VIEWS_MIN
 from deploy.demo.run import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.local.paths import ROOT
-from deploy.local.process import wait_until
+from deploy.local.process import Running, wait_until
 from loadtest.incident import incident_of
 from shared.topics import PROFILES, VIEWS
+from tests import prefork
 from tests.documents import Block, run_by
 from tests.integration.deploy.demo_page import holding
 
@@ -116,15 +117,13 @@ def test_a_demo_refuses_a_second_one_in_its_folder_and_stops_everything_cleanly_
 ) -> None:
     with _demo(tmp_path, "--views", "10") as demo:
         wait_until((tmp_path / "demo" / "processes.json").exists, _READY_SECONDS_MAX, "the demo has begun")
-        second = subprocess.run(
-            _command(tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=_READY_SECONDS_MAX, check=False
-        )
+        second = _started(tmp_path, output="second").wait(_READY_SECONDS_MAX)
         pids = _pids_once_playing(demo, tmp_path)
         demo.send_signal(signal.SIGTERM)
         code = demo.wait(_END_SECONDS_MAX)
 
-    assert second.returncode == EXIT_DIED
-    assert "is running already" in second.stderr
+    assert second == EXIT_DIED
+    assert "is running already" in (tmp_path / "second").read_text()
     assert code == EXIT_INTERRUPTED, _output(tmp_path)
     assert "stopping" in _output(tmp_path)
     assert _still_running(pids.values()) == []
@@ -135,10 +134,10 @@ def test_a_folder_that_is_no_demos_is_not_emptied(tmp_path: Path) -> None:
     precious.parent.mkdir()
     precious.write_text("keep me")
 
-    run = subprocess.run(_command(tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    code = _started(tmp_path).wait(_READY_SECONDS_MAX)
 
-    assert run.returncode != 0
-    assert "holds something else" in run.stderr
+    assert code != EXIT_OK
+    assert "holds something else" in _output(tmp_path)
     assert precious.read_text() == "keep me"
 
 
@@ -190,31 +189,27 @@ def _lose_a_view(truth: Path, customer: str) -> None:
     truth.write_text(json.dumps(content))
 
 
-def _command(tmp_path: Path, *more: str, module: str = "deploy.demo") -> list[str]:
-    return [sys.executable, "-m", module, "--folder", str(tmp_path / "demo"), *more]
+def _started(tmp_path: Path, *more: str, module: str = "deploy.demo", output: str = "output") -> Running:
+    """A command of the demo in its folder, and its output in a file beside that."""
+    program = "tests.integration.deploy.demo_command"
+    argv = [sys.executable, "-m", program, module, "--folder", str(tmp_path / "demo"), *more]
+    with (tmp_path / output).open("wb") as file:
+        return prefork.start(argv, file.fileno(), os.environ, ROOT)
 
 
 @contextmanager
-def _demo(tmp_path: Path, *more: str, module: str = "deploy.demo") -> Iterator[subprocess.Popen[bytes]]:
-    with (
-        (tmp_path / "output").open("wb") as output,
-        subprocess.Popen(
-            _command(tmp_path, *more, module=module),
-            cwd=ROOT,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        ) as demo,
-    ):
-        try:
-            yield demo
-        finally:
-            if demo.poll() is None:
-                # The test failed: let the demo end what it started.
-                demo.send_signal(signal.SIGTERM)
-                demo.wait(_END_SECONDS_MAX)
+def _demo(tmp_path: Path, *more: str, module: str = "deploy.demo") -> Iterator[Running]:
+    demo = _started(tmp_path, *more, module=module)
+    try:
+        yield demo
+    finally:
+        if demo.poll() is None:
+            # The test failed: let the demo end what it started.
+            demo.send_signal(signal.SIGTERM)
+            demo.wait(_END_SECONDS_MAX)
 
 
-def _pids_once_playing(demo: subprocess.Popen[bytes], tmp_path: Path) -> dict[str, int]:
+def _pids_once_playing(demo: Running, tmp_path: Path) -> dict[str, int]:
     def playing() -> bool:
         assert demo.poll() is None, _output(tmp_path)
         return "views begin" in _output(tmp_path) and "players" in _recorded(tmp_path)

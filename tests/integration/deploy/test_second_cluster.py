@@ -15,6 +15,7 @@ from deploy.topics import create_topics
 from shared import topics
 from shared.settings import Settings
 from tests.integration.finalizer.finalizing import Topic, a_view
+from tests.integration.parts.brokers import another_cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -28,7 +29,7 @@ def broker_topics() -> Iterable[topics.Topic]:
 
 @pytest.fixture
 def second(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "second") as running:
+    with another_cluster(tmp_path / "second") as running:
         yield running
 
 

@@ -37,6 +37,7 @@ from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, SPANS, VIEWS
 from tests.integration.collector.collecting import Collector, answered, reading
 from tests.integration.finalizer.finalizing import Installation
+from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.secured import ADMIN_TOKEN, MARK, Authority, SecuredBroker, TlsFront, secured_broker
 from tests.integration.parts.slots import Slot
 from tests.unit.collector.intake.bodies import mux_body, mux_event
@@ -158,7 +159,7 @@ def serving_on(secured: SecuredBroker, front: TlsFront, folder: Path, admin_port
 
 
 def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
-    secured: SecuredBroker, front: TlsFront, postgres: Postgres, tmp_path: Path
+    secured: SecuredBroker, front: TlsFront, postgres: Postgres, warm_jvm: WarmJvm, tmp_path: Path
 ) -> None:
     lookup_port, page_port, serving_port = free_port(), free_port(), free_port()
     lookups, page = f"https://127.0.0.1:{lookup_port}", f"http://127.0.0.1:{page_port}"
@@ -189,7 +190,11 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
     dashboard = dashboard_on(secured, front, tmp_path, page_port, lookups)
     serving = serving_on(secured, front, tmp_path, serving_port)
     finalizer = Installation(
-        tmp_path, secured.bootstrap, front.dsn("tls_finalizer", DATABASE), environ=secured.environ("finalizer")
+        tmp_path,
+        secured.bootstrap,
+        front.dsn("tls_finalizer", DATABASE),
+        environ=secured.environ("finalizer"),
+        jvm=warm_jvm,
     )
     view, ca = f"{lookups}/views/acme/view-1", secured.authority.ca_file
     try:

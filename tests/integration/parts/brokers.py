@@ -7,6 +7,7 @@ nothing of the former is left in it.
 
 import atexit
 import functools
+import re
 import shutil
 import signal
 import tempfile
@@ -19,7 +20,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.broker import Broker
+from deploy.local.broker import Broker, new_cluster_id
 from deploy.local.process import DeadlinePassed, ProcessDied, wait_until
 from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
@@ -64,7 +65,7 @@ def broker_with_topics(
     """A running broker with these topics and no others, without groups; at the end it rests. `properties` are further settings.
 
     A new one lies in `folder`, and its data are a copy of data that were formatted once in a run. All such brokers are one cluster
-    to their clients, so a test of two clusters makes its second by itself.
+    to their clients, so a test of two clusters has its second from `another_cluster`.
     """
     kind = frozenset((properties or {}).items())
     broker = _rested(kind) or _started(folder, properties)
@@ -112,8 +113,21 @@ def at_work(broker: Broker) -> Broker:
     return broker
 
 
-def _started(folder: Path, properties: Mapping[str, str] | None) -> Broker:
+def another_cluster(folder: Path, port: int | None = None) -> Broker:
+    """A broker, not yet started, that is another cluster to its clients than those of `broker_with_topics`."""
+    format_data(folder)
+    known = folder / "data" / "meta.properties"
+    known.write_text(re.sub(r"(?m)^cluster\.id=.*$", f"cluster.id={new_cluster_id()}", known.read_text()))
+    return Broker(folder, port=port)
+
+
+def format_data(folder: Path) -> None:
+    """Gives a broker in `folder` a copy of data that were formatted once in a run: that takes a JVM of its own."""
     shutil.copytree(_formatted(), folder / "data")
+
+
+def _started(folder: Path, properties: Mapping[str, str] | None) -> Broker:
+    format_data(folder)
     broker = Broker(folder, properties={**_AUTHORIZER, **(properties or {})})
     broker.start()
     return broker

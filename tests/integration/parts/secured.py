@@ -22,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from shared.settings import Settings
+from tests.integration.parts.brokers import format_data
 
 #: In every password and token of these tests, so that each place that prints one is found.
 MARK: Final = "s3cret"
@@ -140,6 +141,7 @@ def secured_broker(folder: Path, authority: Authority) -> SecuredBroker:
         "allow.everyone.if.no.acl.found": "false",
         "super.users": "User:ANONYMOUS",
     }
+    format_data(folder / "broker")
     broker = Broker(folder / "broker", port=port, controller_port=controller_port, properties=properties)
     return SecuredBroker(broker, f"127.0.0.1:{tls_port}", authority, folder)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local import class_archives, short_spark
-from deploy.local.class_archives import JDK, KAFKA, VARIABLE, java_home, options
+from deploy.local.class_archives import JDK, KAFKA, LAUNCHER, SPARK, VARIABLE, java_home, options
+from tests import class_archives as making
 from tests.class_archives import put_java
 
 
@@ -66,3 +67,46 @@ def test_java_is_given_every_argument_but_the_module_that_it_lacks(folder: Path)
     said = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert said.stdout.splitlines() == odd
+
+
+def test_archives_of_one_checkout_serve_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar, kept, made = tmp_path / "one.jar", tmp_path / "cache" / "class-archives", []
+    jar.write_text("classes")
+
+    def make(folder: Path, run: Path) -> None:
+        made.append(folder)
+        for archive in (KAFKA, SPARK, LAUNCHER):
+            (folder / archive).write_text(f"{archive} {len(made)}")
+
+    monkeypatch.setattr(making, "_jars", lambda: [jar])
+    monkeypatch.setattr(making, "_make", make)
+    first, second = tmp_path / "first" / "archives", tmp_path / "second" / "archives"
+    for folder in (first, first, second):
+        making.ensure(folder, kept)
+        assert (folder / SPARK).read_text() == f"{SPARK} 1"
+    assert len(made) == 1
+    assert jar.stat().st_mtime == making._JARS_TIME
+
+    # Another jar by its size: the archives are made again, and are the ones that are kept.
+    jar.write_text("other classes")
+    for folder in (second, first):
+        making.ensure(folder, kept)
+        assert (folder / SPARK).read_text() == f"{SPARK} 2"
+    assert len(made) == 2
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+
+
+def test_kept_archives_that_are_not_whole_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, made = tmp_path / "class-archives", []
+
+    def make(folder: Path, run: Path) -> None:
+        made.append(folder)
+        for archive in (KAFKA, SPARK, LAUNCHER):
+            (folder / archive).touch()
+
+    monkeypatch.setattr(making, "_jars", list)
+    monkeypatch.setattr(making, "_make", make)
+    making.ensure(tmp_path / "first", kept)
+    (kept / LAUNCHER).unlink()
+    making.ensure(tmp_path / "second", kept)
+    assert len(made) == 2

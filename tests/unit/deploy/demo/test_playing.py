@@ -1,0 +1,56 @@
+"""Parts of the demo play at the same time: their lines keep the parts' order, and the first error ends them all."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from deploy.demo.applications.part import Refused, line
+from deploy.demo.applications.playing import Ended, at_once, holds
+from deploy.demo.comparing.compare import Line
+from deploy.local.supervisor import Supervisor
+
+SECONDS_MAX = 60.0
+
+
+def test_each_plays_beside_the_others_and_lines_keep_their_order() -> None:
+    others = threading.Barrier(3)
+
+    def plays(name: str) -> Sequence[Line]:
+        # Passes only where all three play at a time.
+        others.wait(SECONDS_MAX)
+        return [line(f"{name}: first", 1, 1), line(f"{name}: second", 1, 1)]
+
+    ended = threading.Event()
+    lines = at_once([lambda name=name: plays(name) for name in "cab"], ended)  # type: ignore[misc]
+    assert [one.name for one in lines] == [f"{name}: {which}" for name in "cab" for which in ("first", "second")]
+    assert ended.is_set()
+
+
+def test_the_first_error_is_raised_and_ends_what_still_waits(tmp_path: Path) -> None:
+    supervisor, ended, waits = Supervisor(tmp_path), threading.Event(), threading.Event()
+    ends: list[Exception] = []
+
+    def refused() -> Sequence[Line]:
+        assert waits.wait(SECONDS_MAX)
+        raise Refused("POST /v1/traces: 400")
+
+    def never() -> bool:
+        waits.set()
+        return False
+
+    gone = threading.Event()
+
+    def waiting() -> Sequence[Line]:
+        try:
+            holds(supervisor, ended, never)
+        except Ended as end:
+            ends.append(end)
+        gone.set()
+        return []
+
+    with pytest.raises(Refused, match="400"):
+        at_once([waiting, refused], ended)
+    assert gone.wait(SECONDS_MAX)
+    assert len(ends) == 1
