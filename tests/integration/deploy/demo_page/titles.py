@@ -57,7 +57,7 @@ def most_rebuffering(seen: Seen, told: Told) -> None:
     assert [title for title in rows if title != UNKNOWN] == ordered
     expect_rows(rows, told.by("video_title"), "rebuffer_fraction", least=5)
     # Before, and the change.
-    assert {tuple(cells[2:]) for cells in rows.values()} == {("–", "–")}
+    assert {tuple(cells[2:]) for cells in rows.values()} == {("– n 0", "–")}
 
 
 def at_a_time(seen: Seen, told: Told) -> None:
