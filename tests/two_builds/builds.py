@@ -21,7 +21,11 @@ _FOLDERS: Final = ("services", "shared", "deploy")
 _STORES: Final = "services/processor/applications/video_views/stores.py"
 _VIEWS: Final = """\
 VIEWS: Final = StoreSpec(
-    name="views", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(ViewState).decode
+    name="views",
+    id=1,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(ViewState).decode,
+    record_key=session_key,
 )
 """
 #: The next format of the same store: a byte in front that no row of the present format begins with.
@@ -43,13 +47,28 @@ def _decode_next(data: bytes) -> ViewState:
 _READS_NEXT: Final = (
     _NEXT
     + """\
-VIEWS: Final = StoreSpec(name="views", id=1, encode=msgspec.msgpack.encode, decode=_decode, also_reads={2: _decode_next})
+VIEWS: Final = StoreSpec(
+    name="views",
+    id=1,
+    encode=msgspec.msgpack.encode,
+    decode=_decode,
+    also_reads={2: _decode_next},
+    record_key=session_key,
+)
 """
 )
 _WRITES_NEXT: Final = (
     _NEXT
     + """\
-VIEWS: Final = StoreSpec(name="views", id=1, encode=_encode_next, decode=_decode_next, format=2, also_reads={1: _decode})
+VIEWS: Final = StoreSpec(
+    name="views",
+    id=1,
+    encode=_encode_next,
+    decode=_decode_next,
+    format=2,
+    also_reads={1: _decode},
+    record_key=session_key,
+)
 """
 )
 
