@@ -17,7 +17,7 @@ from xdist.scheduler import Scheduling
 from deploy.local import class_archives, process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 from services.rim.process import compiled
-from tests import anchors, deferred, prefork, quick, scheduling
+from tests import anchors, cpu_shares, deferred, prefork, quick, scheduling
 
 deferred.defer()
 anchors.find_once()
@@ -53,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
         width = (PORT_MAX - PORT_MIN) // count
         lowest = PORT_MIN + int(worker.removeprefix("gw")) * width
         os.environ[RANGE_VARIABLE] = f"{lowest}-{lowest + width - 1}"
+        cpu_shares.register(config)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -7,7 +7,6 @@ worker of pytest joins a control group of its own, which its processes inherit, 
 needs root and the controller `cpuacct` of cgroup v1; without them nothing is counted, and the last line says so.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -23,11 +22,12 @@ from typing import Final
 import pytest
 
 from deploy.local.paths import LOCAL
+from tests import control_groups
 
 #: Names the folder of what is counted.
 VARIABLE: Final = "PLAYHEAD_CPU_SECONDS_DIR"
 FOLDER: Final = Path(os.environ.get(VARIABLE, LOCAL / "cpu-seconds"))
-GROUPS: Final = Path("/sys/fs/cgroup/cpuacct")
+_CONTROLLER: Final = "cpuacct"
 _ROWS_MAX: Final = 40
 
 
@@ -63,27 +63,21 @@ def table(counted: Iterable[Counted], rows_max: int = _ROWS_MAX) -> str:
 def begin() -> None:
     """Forgets what earlier runs counted."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    for group in GROUPS.glob("playhead-*"):
-        # One that has processes stays.
-        with contextlib.suppress(OSError):
-            group.rmdir()
+    control_groups.remove_empty(_CONTROLLER)
 
 
 def report(folder: Path = FOLDER) -> str:
     """The table of this run."""
     counted = [Counted(**json.loads(line)) for file in folder.glob("*") for line in file.read_text().splitlines()]
-    return table(counted) if counted else f"CPU seconds are not counted: {GROUPS} is not there, or not ours"
+    return table(counted) if counted else f"CPU seconds are not counted: no cgroup v1 of {_CONTROLLER}, or not ours"
 
 
 class _Account:
     """The plugin of a worker: its group, and what its tests took."""
 
     def __init__(self, worker: str) -> None:
-        group = GROUPS / f"playhead-{os.getpid()}"
-        group.mkdir(exist_ok=True)
-        self._usage = group / "cpuacct.usage"
+        self._usage = control_groups.join(_CONTROLLER) / "cpuacct.usage"
         self._before = self._seconds()
-        (group / "cgroup.procs").write_text(str(os.getpid()))
         FOLDER.mkdir(parents=True, exist_ok=True)
         self._file = FOLDER / f"{worker}-{os.getpid()}"
 
@@ -110,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Counts in each process that runs tests."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     is_controller = not worker and bool(getattr(config.option, "numprocesses", None))
-    if not is_controller and os.access(GROUPS, os.W_OK):
+    if not is_controller and control_groups.may_join(_CONTROLLER):
         config.pluginmanager.register(_Account(worker or "alone"))
 
 

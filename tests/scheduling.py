@@ -40,6 +40,8 @@ SHARING_SPARK: Final = (
     "deletions/test_customer_retention.py",
     "processor/growing/test_growing_followers.py",
 )
+#: The group of both: the longest of all, and one chain of work.
+_SPARK: Final = "spark"
 PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
@@ -70,10 +72,15 @@ def group_of(nodeid: str) -> str:
     name = _integration_file(nodeid)
     folder = name.split("/")[0]
     if name in (*SHARING_A_JVM, *SHARING_SPARK):
-        return "spark"
+        return _SPARK
     if folder in SHARING_A_DASHBOARD:
         return folder
     return nodeid if name in _APART else nodeid.split("::", 1)[0]
+
+
+def is_of_longest(nodeid: str) -> bool:
+    """Whether a test is of the group that ends last."""
+    return group_of(nodeid) == _SPARK
 
 
 def _integration_file(nodeid: str) -> str:

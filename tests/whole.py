@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests import class_archives, cpu_seconds
+from tests import class_archives, cpu_seconds, cpu_shares
 
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 #: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
@@ -71,6 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cpu-seconds", action="store_true", help="list the files with the most CPU time, as root")
     given = parser.parse_args(arguments)
     class_archives.ensure()
+    cpu_shares.begin()
     return run(is_strict=given.strict, workers=given.workers, counts_cpu=given.cpu_seconds)
 
 

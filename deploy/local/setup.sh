@@ -37,13 +37,17 @@ install_packages() {
     DEBIAN_FRONTEND=noninteractive $command >/dev/null || fail "could not be installed; run: $command"
 }
 
+# The one that SETUP_PYTHON names, or else Debian's own: it is built with a profile and without a shared library, and takes up to a
+# third less CPU time than those of pyenv. One that can make an environment comes before one that needs a package for it.
 find_python() {
-    local candidate
-    for candidate in python3.11 python3.12 python3; do
-        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null; then
-            command -v "$candidate"
-            return
-        fi
+    local candidate needs
+    for needs in 'import ensurepip, venv' pass; do
+        for candidate in ${SETUP_PYTHON:-/usr/bin/python3.11 /usr/bin/python3.12 python3.11 python3.12 python3}; do
+            if "$candidate" -c "import sys; $needs; sys.exit(not (3, 11) <= sys.version_info < (3, 13))" 2>/dev/null; then
+                command -v "$candidate"
+                return
+            fi
+        done
     done
     fail "Python 3.11 or 3.12 is needed; run: sudo apt-get install --yes python3"
 }

@@ -104,7 +104,8 @@ class Checkout:
             (root / "deploy/fetched" / name).mkdir()
             (root / "deploy/fetched" / name / "packages.txt").write_text("# none\n")
         (root / "services/dashboard/static").mkdir(parents=True)
-        self.command("python3.11", _PYTHON.format(root=root))
+        self.python = "python3.11"
+        self.command(self.python, _PYTHON.format(root=root))
         self.java("17.0.12")
 
     def command(self, name: str, text: str) -> None:
@@ -142,7 +143,7 @@ class Checkout:
         return subprocess.run(
             ["bash", "deploy/local/setup.sh", *arguments],
             cwd=self.root,
-            env=os.environ | {"PATH": f"{self.bin}:/usr/bin:/bin"},
+            env=os.environ | {"PATH": f"{self.bin}:/usr/bin:/bin", "SETUP_PYTHON": self.python},
             capture_output=True,
             text=True,
             timeout=30,
@@ -166,6 +167,14 @@ def test_what_is_ready_is_left_alone(checkout: Checkout) -> None:
 
     assert checkout.setup().returncode == 0
     assert (checkout.calls("-m venv"), checkout.calls("-m uv pip sync")) == (0, 0)
+
+
+def test_the_python_that_can_make_an_environment_comes_first(checkout: Checkout) -> None:
+    # As Debian's without its package `python3-venv`.
+    checkout.command("bare", '#!/bin/bash\n[[ "$*" != *ensurepip* ]]\n')
+    checkout.python = "bare python3.11"
+    assert checkout.setup().returncode == 0
+    assert checkout.calls("-m venv") == 1
 
 
 def test_an_environment_cut_off_while_it_was_made_is_made_again(checkout: Checkout) -> None:
