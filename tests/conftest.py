@@ -8,6 +8,7 @@
 import gc
 import os
 import sys
+from operator import itemgetter
 from typing import Any, Final
 
 import pytest
@@ -66,7 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption(quick.OPTION):
         items[:], left_out = quick.chosen(items)
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: scheduling.rank(item.nodeid))
+    keys = scheduling.keys([item.nodeid for item in items])
+    items[:] = [item for _, item in sorted(zip(keys, items, strict=True), key=itemgetter(0))]
 
 
 @pytest.hookimpl(tryfirst=True)

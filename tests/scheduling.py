@@ -6,6 +6,7 @@ dashboard and browser, costs more than most of them. The tests of `_APART` share
 a group. The longest begin first: one that begins last would keep one worker busy while the other has nothing left.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from xdist.scheduler import LoadFileScheduling
@@ -46,21 +47,58 @@ PAGE: Final = "page"
 #: Folders whose files share a dashboard and a browser; they run in the order of their names.
 SHARING_A_DASHBOARD: Final = (PAGE, "dashboard")
 _APART: Final = ("finalizer/test_finalizer.py",)
-#: By the CPU time that they take, the largest first. All other files follow in their own order.
+#: By the time that they take beside others, the longest first. All other files follow as `keys` says.
 LONGEST: Final = (
     *SHARING_A_JVM,
     *SHARING_SPARK,
     "deploy/test_demo.py",
-    *_APART,
-    "deploy/test_second_cluster.py",
-    "players/test_players.py",
-    "query/test_query_sources.py",
     PAGE,
+    *_APART,
+    "processor/failures/test_processor_failures.py",
+    "processor/operators/test_state_commands.py",
+    "tests/two_builds/test_two_builds.py",
+    "deploy/test_second_cluster.py",
+    "query/test_query_sources.py",
+    "processor/test_compiled.py",
+    "processor/ownership/test_membership.py",
+    "processor/failures/test_processor_failures_store.py",
+    "processor/failures/test_processor_failures_refused.py",
+    "processor/growing/test_growing.py",
+    "finalizer/test_object_store.py",
+    "applications/test_users.py",
+    "processor/failures/test_three_brokers.py",
+    "dashboard",
+    "serving/test_serving.py",
+    "tests/chaos/production/test_production_short.py",
+    "processor/failures/test_processor_failures_input.py",
+    "players/test_players.py",
+    "processor/operators/test_corrections.py",
+    "processor/ownership/test_lookups.py",
+    "tests/chaos/test_chaos_short.py",
+    "processor/ownership/test_standby_stores.py",
+    "collector/test_collector_losses.py",
+    "applications/test_applications.py",
+    "alerts/test_alerts.py",
 )
+_UNIT: Final = "tests/unit/"
+
+
+def keys(nodeids: Sequence[str]) -> list[tuple[int, float]]:
+    """By which tests are sorted: the longest first, then all others.
+
+    Of these, unit tests compute and most others wait. They are spread among each other, so that the cores have both to the end.
+    """
+    groups = [group_of(one) for one in nodeids]
+    places: dict[str, float] = {}
+    for is_unit in (False, True):
+        kind = list(dict.fromkeys(one for one in groups if one.startswith(_UNIT) == is_unit))
+        places |= {one: place / len(kind) for place, one in enumerate(kind)}
+    ranks = [rank(one) for one in nodeids]
+    return [(rank, 0 if rank < len(LONGEST) else places[group]) for rank, group in zip(ranks, groups, strict=True)]
 
 
 def rank(nodeid: str) -> int:
-    """Where a test stands in the run: tests of equal rank keep their order."""
+    """Where a test stands among the longest; after them, where it is none of these."""
     name = _integration_file(nodeid)
     folder = name.split("/")[0]
     listed = folder if folder in SHARING_A_DASHBOARD else name

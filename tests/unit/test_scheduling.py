@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.paths import ROOT
 from tests import scheduling
 
 INTEGRATION = Path(__file__).parents[1] / "integration"
@@ -12,6 +13,10 @@ INTEGRATION = Path(__file__).parents[1] / "integration"
 
 def nodeid(file: str, test: str = "test_one") -> str:
     return f"tests/integration/{file}::{test}"
+
+
+def in_order(nodeids: list[str]) -> list[str]:
+    return [one for _, one in sorted(zip(scheduling.keys(nodeids), nodeids, strict=True), key=lambda pair: pair[0])]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +61,18 @@ def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
 
 
 def test_the_longest_begin_first_and_exist() -> None:
-    assert all((INTEGRATION / name).exists() for name in scheduling.LONGEST)
-    given = [
-        nodeid("deploy/test_broker.py"),
-        "tests/unit/test_rows.py::test_one",
-        nodeid("finalizer/warehouse/test_warehouse.py"),
+    assert all((INTEGRATION / name).exists() or (ROOT / name).is_file() for name in scheduling.LONGEST)
+    page = [nodeid("page/test_now.py"), nodeid("page/test_alerts.py")]
+    given = [nodeid("deploy/test_broker.py"), *page, nodeid("finalizer/warehouse/test_warehouse.py")]
+    assert in_order(given) == [given[3], *page, given[0]]
+
+
+def test_unit_tests_are_spread_among_the_others() -> None:
+    others = [nodeid(f"collector/test_{name}.py", test) for name in "abc" for test in ("test_one", "test_two")]
+    units = [f"tests/unit/test_{name}.py::test_one" for name in "abcdef"]
+    files = [one.split("::")[0].split("/")[-1] for one in in_order([*others, *units])]
+    assert files == [
+        *("test_a.py", "test_a.py", "test_a.py", "test_b.py"),
+        *("test_b.py", "test_b.py", "test_c.py", "test_d.py"),
+        *("test_c.py", "test_c.py", "test_e.py", "test_f.py"),
     ]
-    given.append(nodeid("page/test_now.py"))
-    assert sorted(given, key=scheduling.rank) == [given[2], given[3], given[0], given[1]]

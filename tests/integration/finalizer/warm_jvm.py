@@ -31,6 +31,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     **session.WITHOUT_PAGES,
     "spark.python.daemon.module": "tests.integration.finalizer.python_daemon",
+    # Those of earlier processes are idle. Above this many a task closes them first, for half a minute each if their broker rests.
+    "spark.kafka.consumer.cache.capacity": "100000",
 }
 
 
