@@ -1,7 +1,9 @@
 """What `make test` does with failures: a second attempt, alone, says which tests are unsteady; a strict run has failed."""
 
 import json
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,28 @@ def test_all_tests_of_a_file_that_share_a_failure_get_a_second_attempt(tmp_path:
     failed = [f"test_one.py::test_{number}" for number in range(whole.AGAIN_MAX + 1)]
     assert run(tmp_path, (1, failed), (0, []))[0] == 0
     assert len((tmp_path / "calls").read_text().splitlines()) == 2
+
+
+def test_what_tests_write_is_in_memory_until_the_next_run(tmp_path: Path) -> None:
+    before = tempfile.gettempdir()
+    for _ in range(2):
+        with whole.temporary_files(tmp_path, bytes_min=1):
+            folder = _temporary()
+            assert folder.parent == tmp_path
+            assert list(folder.iterdir()) == []
+            (folder / "left").touch()
+    assert (folder / "left").exists()
+    assert _temporary() == Path(before)
+
+
+@pytest.mark.parametrize(("memory", "bytes_min"), [("", 1 << 60), ("missing", 1)])
+def test_where_memory_has_no_room_it_is_on_disk(tmp_path: Path, memory: str, bytes_min: int) -> None:
+    before = _temporary()
+    with whole.temporary_files(tmp_path / memory, bytes_min=bytes_min):
+        assert _temporary() == before
+
+
+def _temporary() -> Path:
+    """Where a process that starts now has its temporary files."""
+    program = "import tempfile; print(tempfile.gettempdir())"
+    return Path(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout[:-1])
