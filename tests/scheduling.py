@@ -79,6 +79,12 @@ LONGEST: Final = (
     "collector/test_collector_losses.py",
     "applications/test_applications.py",
     "alerts/test_alerts.py",
+    "query/test_query_suspects.py",
+    "processor/operators/test_redrive.py",
+    "processor/ownership/test_standby.py",
+    "tests/unit/loadtest/test_locust.py",
+    "observability/test_observability.py",
+    "tests/oracle/test_oracle.py",
 )
 _UNIT: Final = "tests/unit/"
 
