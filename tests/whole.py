@@ -31,8 +31,8 @@ AGAIN_MAX = 12
 _CACHE: Final = Path(".pytest_cache/v/cache/lastfailed")
 _FAILED: Final = 1
 _SHARED_MEMORY: Final = Path("/dev/shm")
-#: What a run writes is a quarter of this. Where memory has less room, it is written to disk.
-MEMORY_BYTES_MIN: Final = 12 << 30
+#: What a run writes is a tenth of this. Where memory has less room, it is written to disk.
+MEMORY_BYTES_MIN: Final = 8 << 30
 
 
 def failed_tests(cache: Path) -> list[str]:
