@@ -38,7 +38,7 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Gives each worker of a parallel run ports of its own, and so every process that it starts.
+    """Gives each worker of a parallel run ports and a share of the cores of its own, and so every process that it starts.
 
     Services start as forks of processes that have imported them, JVMs from archives of classes.
     """
@@ -55,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
         lowest = PORT_MIN + int(worker.removeprefix("gw")) * width
         os.environ[RANGE_VARIABLE] = f"{lowest}-{lowest + width - 1}"
         cpu_shares.register(config)
+    elif getattr(config.option, "numprocesses", None):
+        cpu_shares.begin()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

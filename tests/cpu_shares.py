@@ -1,8 +1,8 @@
 """Gives the workers of a run their shares of the cores, however many processes each has started.
 
 By default the kernel shares the cores among sessions, and each broker and each service is one. So the tests with Spark, whose work
-is that of one JVM, would get little of them, and they are the longest group (`tests/scheduling.py`): the run would end with them
-alone, and a core with nothing to do. It needs root and cgroup v1.
+is that of one JVM, would get little of them. They are the longest group (`tests/scheduling.py`): a run would end with them alone,
+and one core would have nothing to do. It needs root and cgroup v1.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from tests import control_groups, scheduling
 _CONTROLLER: Final = "cpu"
 #: The kernel's default of a group.
 USUAL: Final = 1024
-#: Of two cores with three workers this is what the longest group can use: one core, and a little more.
+#: Of two cores with four workers this is what the longest group can use: one core, and a little more.
 OF_LONGEST: Final = 4 * USUAL
 
 
@@ -25,14 +25,17 @@ class Shares:
 
     def __init__(self, group: Path) -> None:
         self._shares = group / "cpu.shares"
-        self._given = USUAL
+        self._give(USUAL)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         wanted = OF_LONGEST if scheduling.is_of_longest(item.nodeid) else USUAL
         if wanted != self._given:
-            self._shares.write_text(str(wanted))
-            self._given = wanted
+            self._give(wanted)
+
+    def _give(self, shares: int) -> None:
+        self._shares.write_text(str(shares))
+        self._given = shares
 
 
 def register(config: pytest.Config) -> None:

@@ -3,7 +3,7 @@
 A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share a JVM with
 Spark are one group, and so are those of each folder that shares a dashboard: a second JVM, whose code is cold, or another
 dashboard and browser, costs more than most of them. The tests of `_APART` share nothing and take minutes each, so each is
-a group. The longest begin first: one that begins last would keep one worker busy while the other has nothing left.
+a group. The longest begin first: one that begins last would keep one worker busy while the others have nothing left.
 """
 
 from collections.abc import Sequence
@@ -95,12 +95,13 @@ def keys(nodeids: Sequence[str]) -> list[tuple[int, float]]:
     Of these, unit tests compute and most others wait. They are spread among each other, so that the cores have both to the end.
     """
     groups = [group_of(one) for one in nodeids]
+    ranks = [rank(one) for one in nodeids]
+    others = dict.fromkeys(group for group, rank in zip(groups, ranks, strict=True) if rank == len(LONGEST))
     places: dict[str, float] = {}
     for is_unit in (False, True):
-        kind = list(dict.fromkeys(one for one in groups if one.startswith(_UNIT) == is_unit))
+        kind = [one for one in others if one.startswith(_UNIT) == is_unit]
         places |= {one: place / len(kind) for place, one in enumerate(kind)}
-    ranks = [rank(one) for one in nodeids]
-    return [(rank, 0 if rank < len(LONGEST) else places[group]) for rank, group in zip(ranks, groups, strict=True)]
+    return [(rank, places.get(group, 0)) for rank, group in zip(ranks, groups, strict=True)]
 
 
 def rank(nodeid: str) -> int:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests import class_archives, cpu_seconds, cpu_shares
+from tests import class_archives, cpu_seconds
 
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 #: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
@@ -33,6 +33,8 @@ _FAILED: Final = 1
 _SHARED_MEMORY: Final = Path("/dev/shm")
 #: What a run writes is a tenth of this. Where memory has less room, it is written to disk.
 MEMORY_BYTES_MIN: Final = 8 << 30
+#: Of a container: cgroup v2, and v1.
+_MEMORY_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def failed_tests(cache: Path) -> list[str]:
@@ -71,28 +73,44 @@ def run(
 
 @contextmanager
 def temporary_files(memory: Path = _SHARED_MEMORY, bytes_min: int = MEMORY_BYTES_MIN) -> Iterator[None]:
-    """Has what tests write in memory, if there is room: writing it to disk takes a twentieth of a run's CPU time.
+    """Has what tests write in memory, if there is room: to write it to disk costs CPU time.
 
-    Like pytest, it leaves what was written for whoever looks why a test failed; the next run removes it.
+    Like pytest, it leaves what was written for whoever looks why a test failed. The next run removes it.
+    A TMPDIR that is set stays.
     """
-    if not memory.is_dir() or min(shutil.disk_usage(memory).free, _available_bytes()) < bytes_min:
+    folder = None if "TMPDIR" in os.environ else _folder_in(memory, bytes_min)
+    if folder is None:
         yield
         return
-    folder = memory / f"playhead-{os.getuid()}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(folder)
-    yield
-    if before is None:
+    try:
+        yield
+    finally:
         del os.environ["TMPDIR"]
-    else:
-        os.environ["TMPDIR"] = before
 
 
-def _available_bytes(memory: Path = Path("/proc/meminfo")) -> int:
-    found = re.search(r"^MemAvailable: +(\d+) kB$", memory.read_text(), re.MULTILINE)
-    return int(found[1]) << 10 if found else 0
+def _folder_in(memory: Path, bytes_min: int) -> Path | None:
+    """A folder of this run, in place of those of runs that are over; None where programs do not run from, or there is no room."""
+    ours = f"playhead-{os.getuid()}-"
+    for former in memory.glob(f"{ours}*"):
+        is_over = not Path("/proc", former.name.removeprefix(ours)).exists()
+        if is_over and former.lstat().st_uid == os.getuid():
+            shutil.rmtree(former, ignore_errors=True)
+    folder = memory / f"{ours}{os.getpid()}"
+    try:
+        if os.statvfs(memory).f_flag & os.ST_NOEXEC or min(shutil.disk_usage(memory).free, _available()) < bytes_min:
+            return None
+        folder.mkdir(mode=0o700)
+    except OSError:
+        return None
+    return folder
+
+
+def _available() -> int:
+    """Bytes of memory that this machine, and its container, have left."""
+    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    limits = [limit.read_text().strip() for limit in _MEMORY_LIMITS if limit.exists()]
+    return min([int(found[1]) << 10 if found else 0, *(int(limit) for limit in limits if limit.isdigit())])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,7 +123,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cpu-seconds", action="store_true", help="list the files with the most CPU time, as root")
     given = parser.parse_args(arguments)
     class_archives.ensure()
-    cpu_shares.begin()
     with temporary_files():
         return run(is_strict=given.strict, workers=given.workers, counts_cpu=given.cpu_seconds)
 

@@ -7,6 +7,7 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 readonly ROOT=$PWD
 readonly PYTHON=.venv/bin/python
+readonly HAS_HEADERS='import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
 readonly STAMPS=.local/stamps
 # Each has a command of its own name.
 readonly TEST_PACKAGES=(chromium chromium-headless-shell ffmpeg openssl npm)
@@ -49,7 +50,10 @@ find_python() {
             fi
         done
     done
-    fail "Python 3.11 or 3.12 is needed; run: sudo apt-get install --yes python3"
+    if [[ -n ${SETUP_PYTHON:-} ]]; then
+        fail "SETUP_PYTHON=$SETUP_PYTHON is no Python 3.11 or 3.12"
+    fi
+    fail "Python 3.11 or 3.12 is needed; run: sudo apt-get install --yes python3.11, or name one by SETUP_PYTHON"
 }
 
 check_java() {
@@ -384,6 +388,10 @@ main() {
         # The chaos of production: a compiler, and network namespaces.
         if ! command -v cc >/dev/null || ! command -v ip >/dev/null; then
             install_packages gcc libc6-dev iproute2
+        fi
+        # The fold is compiled.
+        if ! $PYTHON -c "$HAS_HEADERS"; then
+            install_packages python3-dev
         fi
         fetch_players
         fetch_modules oidc "the OpenID provider that tests run (3 MB)"

@@ -29,7 +29,7 @@ def test_a_worker_has_the_larger_share_while_it_runs_the_longest_group(tmp_path:
     given = tmp_path / "cpu.shares"
     shares = cpu_shares.Shares(tmp_path)
     shares.pytest_runtest_setup(item("tests/unit/test_tree.py::test_one"))
-    assert not given.exists()
+    assert given.read_text() == str(cpu_shares.USUAL)
     shares.pytest_runtest_setup(item(LONGEST))
     assert given.read_text() == str(cpu_shares.OF_LONGEST)
     shares.pytest_runtest_setup(item("tests/unit/test_tree.py::test_one"))

@@ -177,6 +177,13 @@ def test_the_python_that_can_make_an_environment_comes_first(checkout: Checkout)
     assert checkout.calls("-m venv") == 1
 
 
+def test_a_python_that_is_named_and_is_none_is_refused_by_its_name(checkout: Checkout) -> None:
+    checkout.python = "no-python"
+    ended = checkout.setup()
+    assert ended.returncode != 0
+    assert "SETUP_PYTHON=no-python is no Python 3.11 or 3.12" in ended.stderr
+
+
 def test_an_environment_cut_off_while_it_was_made_is_made_again(checkout: Checkout) -> None:
     checkout.setup()
     (checkout.venv / "has-pip").unlink()
