@@ -104,5 +104,4 @@ lock: setup ## resolve pyproject.toml into requirements.lock
 
 clean: ## remove what setup, tests and demo made
 	@if [ -x $(PYTHON) ]; then $(PYTHON) -m deploy.local.clean; fi
-	rm -rf /dev/shm/playhead-$$(id -u)-*
 	rm -rf .venv .local services/dashboard/static/vendor services/dashboard/static/bundle .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,6 +1,6 @@
 """Control groups of the kernel that workers of pytest join, each its own: what they start is in them, too.
 
-They need root and cgroup v1. Elsewhere there is none, and callers go on without.
+They need root and cgroup v1. Elsewhere `may_join` is false, and callers go on without a group.
 """
 
 import contextlib

@@ -105,7 +105,7 @@ def keys(nodeids: Sequence[str]) -> list[tuple[int, float]]:
 
 
 def rank(nodeid: str) -> int:
-    """Where a test stands among the longest; after them, where it is none of these."""
+    """The place of a test among the longest; that of all others is behind them."""
     name = _integration_file(nodeid)
     folder = name.split("/")[0]
     listed = folder if folder in SHARING_A_DASHBOARD else name

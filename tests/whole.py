@@ -7,13 +7,9 @@ beside it. A test that passes only then is unsteady, which is a fault of the tes
 
 import argparse
 import json
-import os
-import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,11 +26,6 @@ _ALONE: Final = ("--last-failed", "--last-failed-no-failures", "none")
 AGAIN_MAX = 12
 _CACHE: Final = Path(".pytest_cache/v/cache/lastfailed")
 _FAILED: Final = 1
-_SHARED_MEMORY: Final = Path("/dev/shm")
-#: What a run writes is a tenth of this. Where memory has less room, it is written to disk.
-MEMORY_BYTES_MIN: Final = 8 << 30
-#: Of a container: cgroup v2, and v1.
-_MEMORY_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def failed_tests(cache: Path) -> list[str]:
@@ -71,48 +62,6 @@ def run(
     return code if is_strict else again
 
 
-@contextmanager
-def temporary_files(memory: Path = _SHARED_MEMORY, bytes_min: int = MEMORY_BYTES_MIN) -> Iterator[None]:
-    """Has what tests write in memory, if there is room: to write it to disk costs CPU time.
-
-    Like pytest, it leaves what was written for whoever looks why a test failed. The next run removes it.
-    A TMPDIR that is set stays.
-    """
-    folder = None if "TMPDIR" in os.environ else _folder_in(memory, bytes_min)
-    if folder is None:
-        yield
-        return
-    os.environ["TMPDIR"] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ["TMPDIR"]
-
-
-def _folder_in(memory: Path, bytes_min: int) -> Path | None:
-    """A folder of this run, in place of those of runs that are over; None where programs do not run from, or there is no room."""
-    ours = f"playhead-{os.getuid()}-"
-    for former in memory.glob(f"{ours}*"):
-        is_over = not Path("/proc", former.name.removeprefix(ours)).exists()
-        if is_over and former.lstat().st_uid == os.getuid():
-            shutil.rmtree(former, ignore_errors=True)
-    folder = memory / f"{ours}{os.getpid()}"
-    try:
-        if os.statvfs(memory).f_flag & os.ST_NOEXEC or min(shutil.disk_usage(memory).free, _available()) < bytes_min:
-            return None
-        folder.mkdir(mode=0o700)
-    except OSError:
-        return None
-    return folder
-
-
-def _available() -> int:
-    """Bytes of memory that this machine, and its container, have left."""
-    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    limits = [limit.read_text().strip() for limit in _MEMORY_LIMITS if limit.exists()]
-    return min([int(found[1]) << 10 if found else 0, *(int(limit) for limit in limits if limit.isdigit())])
-
-
 def main(arguments: Sequence[str]) -> int:
     """`python -m tests.whole`."""
     parser = argparse.ArgumentParser(prog="python -m tests.whole", description=__doc__)
@@ -123,8 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cpu-seconds", action="store_true", help="list the files with the most CPU time, as root")
     given = parser.parse_args(arguments)
     class_archives.ensure()
-    with temporary_files():
-        return run(is_strict=given.strict, workers=given.workers, counts_cpu=given.cpu_seconds)
+    return run(is_strict=given.strict, workers=given.workers, counts_cpu=given.cpu_seconds)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ install_packages() {
     DEBIAN_FRONTEND=noninteractive $command >/dev/null || fail "could not be installed; run: $command"
 }
 
-# The one that SETUP_PYTHON names, or else Debian's own: it is built with a profile and without a shared library, and takes up to a
-# third less CPU time than those of pyenv. One that can make an environment comes before one that needs a package for it.
+# The one that SETUP_PYTHON names, or else Debian's own: it is built without a shared library, and takes some 30 % less
+# CPU time than those of pyenv. One that can make an environment comes before one that needs a package for it.
 find_python() {
     local candidate needs
     for needs in 'import ensurepip, venv' pass; do

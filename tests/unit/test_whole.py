@@ -1,8 +1,6 @@
 """What `make test` does with failures: a second attempt, alone, says which tests are unsteady; a strict run has failed."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -83,55 +81,3 @@ def test_all_tests_of_a_file_that_share_a_failure_get_a_second_attempt(tmp_path:
     failed = [f"test_one.py::test_{number}" for number in range(whole.AGAIN_MAX + 1)]
     assert run(tmp_path, (1, failed), (0, []))[0] == 0
     assert len((tmp_path / "calls").read_text().splitlines()) == 2
-
-
-def test_what_tests_write_is_in_memory_until_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TMPDIR", raising=False)
-    on_disk = _temporary()
-    with whole.temporary_files(tmp_path, bytes_min=1):
-        folder = _temporary()
-        assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
-        (folder / "left").touch()
-    assert (folder / "left").exists()
-    assert _temporary() == on_disk
-    # Of a run that is over, and of one that is not.
-    former = folder.rename(tmp_path / f"playhead-{os.getuid()}-{_ended()}")
-    beside = tmp_path / f"playhead-{os.getuid()}-{os.getppid()}"
-    beside.mkdir()
-    with whole.temporary_files(tmp_path, bytes_min=1):
-        assert list(_temporary().iterdir()) == []
-        assert (former.exists(), beside.exists()) == (False, True)
-        # No second folder of one name.
-        monkeypatch.delenv("TMPDIR")
-        with whole.temporary_files(tmp_path, bytes_min=1):
-            assert _temporary() == on_disk
-        monkeypatch.setenv("TMPDIR", str(on_disk))
-
-
-@pytest.mark.parametrize(("memory", "bytes_min"), [("", 1 << 60), ("missing", 1)])
-def test_where_memory_has_no_room_it_is_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str, bytes_min: int
-) -> None:
-    monkeypatch.delenv("TMPDIR", raising=False)
-    on_disk = _temporary()
-    with whole.temporary_files(tmp_path / memory, bytes_min=bytes_min):
-        assert _temporary() == on_disk
-
-
-def test_who_has_said_where_temporary_files_go_has_them_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "own"))
-    (tmp_path / "own").mkdir()
-    with whole.temporary_files(tmp_path, bytes_min=1):
-        assert _temporary() == tmp_path / "own"
-
-
-def _ended() -> int:
-    """The id of a process that is over."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        return process.pid
-
-
-def _temporary() -> Path:
-    """Where a process that starts now has its temporary files."""
-    program = "import tempfile; print(tempfile.gettempdir())"
-    return Path(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout[:-1])

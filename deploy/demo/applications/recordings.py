@@ -37,8 +37,8 @@ def play(running: Running) -> Sequence[Line]:
     running.until(lambda: len(_rows(running)) >= wanted)
     rows = _rows(running)
     # A slot that has too much to do says so, and is asked again.
-    running.until(lambda: all(_is_read_back(running, session, number) for session, number in _all()))
-    back = sum(_is_read_back(running, session, number) for session, number in _all())
+    are_back = running.until(lambda: all(_is_read_back(running, session, number) for session, number in _all()))
+    back = wanted if are_back else sum(_is_read_back(running, session, number) for session, number in _all())
     in_order = [[row["sequence"] for row in rows if row["session_id"] == session] for session in SESSIONS]
     sizes = sum(len(_encode(_events(session, number))) for session, number in _all())
     return [
@@ -104,7 +104,8 @@ def _send(running: Running, session: str, number: int) -> None:
 
 def _is_read_back(running: Running, session: str, number: int) -> bool:
     """Whether a payload comes as it was sent."""
-    return bool(running.look(f"/recordings/{session}/{number}") == _events(session, number))
+    came: object = running.look(f"/recordings/{session}/{number}")
+    return came == _events(session, number)
 
 
 def _rows(running: Running) -> list[dict[str, Any]]:
