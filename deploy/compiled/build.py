@@ -43,7 +43,11 @@ extensions = mypycify(
 for extension in extensions:
     # A module's own library only loads the one of all, which has their code.
     if extension.include_dirs:
-        extension.extra_compile_args = [*extension.extra_compile_args, "-include", asked["header"]]
+        extension.extra_compile_args = [
+            # To see whether lines are indented as they mean, the compiler reads these files again: half of its time.
+            *(*extension.extra_compile_args, "-Wno-misleading-indentation"),
+            *("-include", asked["header"]),
+        ]
 setup(name=asked["group"], packages=[], ext_modules=extensions, script_args=["--quiet", "build_ext", "--inplace"])
 """
 
