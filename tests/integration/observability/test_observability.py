@@ -2,11 +2,12 @@
 
 import http.client
 import json
+import os
 import subprocess
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import pytest
 
@@ -33,9 +34,14 @@ scrape_configs:
 """
 
 
+#: Go collects garbage less often and in one thread: a fifth less CPU time, for some 100 MB.
+_GO: Final = {"GOGC": "400", "GOMAXPROCS": "1"}
+
+
 def promtool(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [PROMETHEUS / "promtool", *map(str, arguments)],
+        env=os.environ | _GO,
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
