@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 import pytest
+import structlog
 from hypothesis import settings
 from xdist.scheduler import Scheduling
 
@@ -27,6 +28,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 #: What is imported and collected is never garbage: neither while it is made nor when later garbage is collected.
 gc.disable()
+# Errors that tests provoke are logged as services log them: structlog's own default draws a frame with colours around each.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 #: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
 BUILD: Final = compiled.choose("processor", os.environ)
 

@@ -1,5 +1,6 @@
 """The API's HTTP application: the guard, the resources, and the document that describes them. This module computes nothing."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -107,7 +108,7 @@ def make_app(
     ViewRoutes(desk, sources.reader, sources.single, sources.lookup, door.audit).add_to(routing)
     ExportRoutes(desk, sources.exporting, door.audit).add_to(routing)
     # It says nothing of anybody's views: readers of the document need no token.
-    routing.get("/v1/openapi.json", _openly(document(OPERATIONS, [Filter])), PUBLIC, name="openapi")
+    routing.get("/v1/openapi.json", _openly(_described()), PUBLIC, name="openapi")
     routing.check()
     app[ROUTING] = routing
     return app
@@ -120,9 +121,13 @@ def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner
     )
 
 
-def _openly(what: dict[str, Any]) -> Callable[[web.Request], Any]:
-    body = msgspec.json.encode(what)
+@functools.cache
+def _described() -> bytes:
+    """The document: of all applications the same, and made once."""
+    return msgspec.json.encode(document(OPERATIONS, [Filter]))
 
+
+def _openly(body: bytes) -> Callable[[web.Request], Any]:
     async def handle(_: web.Request) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 

@@ -54,9 +54,10 @@ def lines() -> Iterator[list[dict[str, Any]]]:
         kept.append(dict(event))
         raise structlog.DropEvent
 
+    usual = structlog.get_config()
     structlog.configure(processors=[tracing.correlate, keep], cache_logger_on_first_use=False)
     yield kept
-    structlog.reset_defaults()
+    structlog.configure(**usual)
 
 
 class Message:
