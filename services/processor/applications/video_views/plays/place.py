@@ -8,7 +8,7 @@ for a closed one is late, and what restarts the sequence after it is a new play.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.beacons.step import Head, Step
 from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
 from services.processor.applications.video_views.plays.arrangement import (
     begins_at,
@@ -18,6 +18,7 @@ from services.processor.applications.video_views.plays.arrangement import (
 from services.processor.applications.video_views.plays.rearrange import (
     PLACED_LATE,
     movable,
+    movable_heads,
     rearrange,
     rearrange_all,
     settled_spans,
@@ -72,7 +73,7 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
 def _place_by_clocks(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step in by arranging all again: any step may change what is known of the session's clocks."""
     # A copy that was received much later than the first one has another delay: it is a copy all the same.
-    stood = [one for view in _open_views(session, shelf) for one in movable(view) if _is_same(one, step)]
+    stood = [one for view in _open_views(session, shelf) for one in movable_heads(view) if _is_same(one, step)]
     before = _taken_before(session, shelf, step, session.plays[session.closed :])
     if before is None:
         is_late = not session.set_back and not _is_admitted(session, step)
@@ -131,12 +132,12 @@ def _taken_before(session: Session, shelf: Shelf, step: Step, plays: Iterable[Pl
     """Takes a step that is in one of these plays already; None for a step that is in none of them."""
     for play in plays:
         opened = shelf.open(play.ordinal)
-        if opened is not None and any(_is_same(one, step) for one in movable(opened[0])):
+        if opened is not None and any(_is_same(one, step) for one in movable_heads(opened[0])):
             return _taken(session, play, opened, step)
     return None
 
 
-def _is_same(one: Step, copy: Step) -> bool:
+def _is_same(one: Head | Step, copy: Step) -> bool:
     return one.seq == copy.seq and one.at_ms == copy.at_ms
 
 
@@ -278,5 +279,5 @@ def _is_known(session: Session, view: ViewState, step: Step) -> bool | None:
         return not order.is_missing(step.seq)
     if step.seq >= order.next_seq and not order.held:
         return False
-    rival = next((one for one in movable(view) if one.seq == step.seq), None)
+    rival = next((one for one in movable_heads(view) if one.seq == step.seq), None)
     return False if rival is None else True if rival.at_ms == step.at_ms else None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
-from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.beacons.step import Head, Step
 from services.processor.applications.video_views.bounds import (
     ARRANGED_STEPS_MAX,
     PLAYS_MAX,
@@ -21,7 +21,7 @@ from services.processor.applications.video_views.plays.arrangement import (
     reports_later,
 )
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.folded import recent_steps, take_late
+from services.processor.applications.video_views.view.folded import recent_heads, recent_steps, take_late
 from services.processor.applications.video_views.view.folded_state import NEW_WITH_DIMENSIONS
 from services.processor.applications.video_views.view.order.by_number import Place, place_of
 from services.processor.applications.video_views.view.order.seen import add_key, numbered_key_of
@@ -105,6 +105,11 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
 def movable(view: ViewState) -> tuple[Step, ...]:
     """The steps of a play that can still be moved to another one."""
     return (*recent_steps(view.folded), *by_number(view).held)
+
+
+def movable_heads(view: ViewState) -> tuple[Head | Step, ...]:
+    """As `movable`, of each step at least its first fields."""
+    return (*recent_heads(view.folded), *by_number(view).held)
 
 
 def settle_oldest(session: Session, shelf: Shelf, placed: Placed) -> set[int]:

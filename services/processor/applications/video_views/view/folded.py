@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Step
+from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Head, Step
 from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
 from services.processor.applications.video_views.view.folded_state import DUPLICATE, Folded, StepTaken
@@ -54,6 +54,16 @@ def recent_steps(folded: Folded) -> list[Step]:
     return list(map(_unpacked, folded.recent))
 
 
+def recent_heads(folded: Folded) -> list[Head]:
+    """The first fields of the newest steps, in their order: they cost a fraction of whole steps."""
+    return list(map(_head_of, folded.recent))
+
+
+def recent_bytes(folded: Folded) -> int:
+    """What the newest steps take in the store, bytes."""
+    return sum(map(_length_of, folded.recent))
+
+
 def newest_step(folded: Folded) -> Step | None:
     """The last one of them, if there are any."""
     return _unpacked(folded.recent[-1]) if folded.recent else None
@@ -68,12 +78,17 @@ def _packed(one: Step) -> msgspec.Raw:
     return msgspec.Raw(msgspec.msgpack.encode(one))
 
 
+def _length_of(packed: msgspec.Raw) -> int:
+    return len(memoryview(packed))
+
+
 _unpacked: Final = msgspec.msgpack.Decoder(Step).decode
+_head_of: Final = msgspec.msgpack.Decoder(Head).decode
 
 
 def newest_within(steps: list[msgspec.Raw]) -> int:
     """How many of the newest steps take at most `RECENT_BYTES_MAX` together."""
-    sums = accumulate(len(memoryview(one)) for one in reversed(steps))
+    sums = accumulate(map(_length_of, reversed(steps)))
     return sum(1 for _ in takewhile(lambda total: total <= RECENT_BYTES_MAX, sums))
 
 
@@ -213,7 +228,8 @@ def clock_offset_ms(folded: Folded, progress: Progress, waiting: list[Step]) -> 
 
 def offsets(folded: Folded, waiting: list[Step]) -> list[int]:
     """The clock offsets that count for the view."""
-    known = [one.clock_offset_ms for one in (*recent_steps(folded), *waiting) if one.clock_offset_ms is not None]
+    known = [one.clock_offset_ms for one in recent_heads(folded) if one.clock_offset_ms is not None]
+    known += [one.clock_offset_ms for one in waiting if one.clock_offset_ms is not None]
     if folded.settled_offset_ms is not None:
         known.append(folded.settled_offset_ms)
     return known

@@ -29,7 +29,7 @@ def bound(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> Non
         return
     folded, order = view.folded, view.order
     order.shrink(folded)
-    movable_bytes = sum(map(of_folded.bytes_of, (*of_folded.recent_steps(folded), *order.waiting)))
+    movable_bytes = of_folded.recent_bytes(folded) + sum(map(of_folded.bytes_of, order.waiting))
     folded_bytes = len(msgspec.msgpack.encode(view)) + len(msgspec.msgpack.encode(dimensions)) - movable_bytes
     if folded_bytes > VIEW_BYTES_MAX and not folded.is_full:
         folded.is_full = True

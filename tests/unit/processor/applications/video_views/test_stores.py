@@ -6,11 +6,17 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.beacons.step import Head, Step
 from services.processor.applications.video_views.live.rows import CohortRow, LiveRow
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.stores import Dimensions
-from services.processor.applications.video_views.view.folded import newest_step, recent_steps
+from services.processor.applications.video_views.view.folded import (
+    bytes_of,
+    newest_step,
+    recent_bytes,
+    recent_heads,
+    recent_steps,
+)
 from services.processor.applications.video_views.view.order.seen import Closed
 from services.processor.applications.video_views.view.state import ViewState, new_view
 
@@ -42,5 +48,11 @@ def test_steps_that_can_still_move_stay_packed_as_the_row_has_them() -> None:
     assert [type(one) for one in found.folded.recent] == [msgspec.Raw] * 3
     assert recent_steps(found.folded) == steps
     assert newest_step(found.folded) == steps[-1]
+    assert recent_bytes(found.folded) == sum(map(bytes_of, steps))
+    assert [msgspec.to_builtins(one) for one in recent_heads(found.folded)] == [
+        msgspec.to_builtins(one)[:5] for one in steps
+    ]
+    fields = (msgspec.structs.fields(Head), msgspec.structs.fields(Step))
+    assert all(one == other for one, other in zip(*fields, strict=False))
     assert msgspec.msgpack.encode(found) == stored
     assert msgspec.msgpack.decode(stored)[4][2] == msgspec.to_builtins(steps)
