@@ -13,7 +13,7 @@ TAIL_LINES: Final = 20
 _TAIL_BYTES: Final = 64 * 1024
 #: Between two looks at a condition: at first, and at the most. To look may cost more than what is waited for.
 _POLL_SECONDS: Final = 0.05
-_POLL_SECONDS_MAX: Final = 0.25
+_POLL_SECONDS_MAX: Final = 0.5
 #: In between it is this share of the time waited so far, so that nothing is seen much later than it is there.
 _POLL_SHARE: Final = 0.1
 
@@ -163,9 +163,12 @@ class Child:
             self._process.send_signal(number)
 
     def wait_until(
-        self, condition: Callable[[], bool], seconds: float, what: str, *, every: float = _POLL_SECONDS
+        self, condition: Callable[[], bool], seconds: float, what: str, *, every: float | None = None
     ) -> None:
-        """Returns as soon as `condition` holds; `ProcessDied` when the process ends first, `DeadlinePassed` when late."""
+        """Returns as soon as `condition` holds; `ProcessDied` when the process ends first, `DeadlinePassed` when late.
+
+        It looks as the function of this name does.
+        """
 
         def holds_while_running() -> bool:
             if condition():

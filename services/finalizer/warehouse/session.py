@@ -15,7 +15,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
-from services.finalizer.settings import FinalizerSettings
+from services.finalizer.settings import FinalizerSettings, is_local
 
 _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 #: What the Kafka source and Delta need beyond pyspark's own jars, by the start of their files' names.
@@ -29,6 +29,15 @@ _JARS: Final = (
 )
 #: Whose settings nothing here reads: a local session has neither, and Spark sets what its writers need of them.
 _UNUSED_DEFAULTS: Final = ("mapred-default.xml", "yarn-default.xml")
+#: Of files on a disk of this machine, as safe as the defaults: each asks whether a file is there, then renames another to it. The
+#: defaults start program `readlink` several times for each rename, since Java alone does not know symbolic links from files:
+#: a tenth of a small batch's CPU time.
+_ON_THIS_MACHINE: Final[Mapping[str, str]] = {
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
 #: A local session has no pages. By default it would keep the plans of the last 1,000 statements for them all the same, which is
 #: most of what fills its memory, and note the state of each job ten times a second.
 WITHOUT_PAGES: Final[Mapping[str, str]] = {
@@ -56,6 +65,8 @@ def start(settings: FinalizerSettings) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(f"local[{settings.cores}]")
         configuration |= _local(settings, jars)
+    if is_local(settings.warehouse_dir) and is_local(settings.checkpoint_dir):
+        configuration |= _ON_THIS_MACHINE
     for key, value in configuration.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
