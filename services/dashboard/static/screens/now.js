@@ -37,7 +37,7 @@ export default function Now() {
   const { part, parts, take } = usePart();
   const slice = part?.slice ?? "";
   const finished = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
-  const { picture, status } = useLive(customer, slice, customer === "*" ? customersAsked(more) : {});
+  const { picture, level, notice, text } = useLive(customer, slice, customer === "*" ? customersAsked(more) : {});
   useEffect(() => take(picture), [picture]);
   // The first figures are painted before the cards, which take longer to draw.
   const hasPainted = useSignal(false);
@@ -46,21 +46,21 @@ export default function Now() {
   }, [Boolean(picture)]);
   if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
   // Rules may be firing of one whose beacons stopped longer ago.
-  const recent = html`<${RecentIncidents} picture=${status.level === "good" ? picture : null} />`;
+  const recent = html`<${RecentIncidents} picture=${level === "good" ? picture : null} />`;
   if (isNew(picture, finished)) return html`<${Controls} hasRange=${false} />
     ${recent}
-    <section aria-labelledby="now-title"><div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
+    <section aria-labelledby="now-title"><div class="section-head"><h2 id="now-title">Now</h2><${Status} level=${level} text=${text} /></div>
       <p class="notice" id="never-sent" role="status">No beacon of yours was counted in the last 30 days. As soon as a player sends some, its viewers show here.</p></section>
     <${First} />`;
   return html`
     <${Controls} hasRange=${false} />
     ${recent}
     <section aria-labelledby="now-title">
-      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(spanOf(picture))}.</p>`}</div>
-      ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
+      <div class="section-head"><h2 id="now-title">Now</h2><${Status} level=${level} text=${text} />${picture?.from_ms && html`<p class="note">Counts are of the last ${ageText(spanOf(picture))}.</p>`}</div>
+      ${notice && html`<p class="notice" id="live-notice" role="status">${notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
       ${picture && filters.length > (part?.filters.length ?? 0) && html`<${LiveOf} part=${part} parts=${parts} />`}
       ${picture?.slice && html`<${SlicesNote} id="live-as-of" picture=${picture} />`}
-      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice} of=${part?.filters ?? []} />` : status.level !== "refused" && html`<${Skeleton} height=${330} />`}
+      ${picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${level !== "good"} slice=${slice} of=${part?.filters ?? []} />` : level !== "refused" && html`<${Skeleton} height=${330} />`}
     </section>
     <${AllSuspects} within=${lastHour()} isDue=${Boolean(finished.data || finished.problem)} />
     <${Finished} found=${finished} />

@@ -226,9 +226,9 @@ function keep(key, data) {
  * @param {{of: Answer, draw: (data: any) => any, height?: number}} props
  */
 export function Answered({ of, draw, height = 160 }) {
-  const age_ms = now_ms.value - of.at_ms;
+  // The clock is read only where an age is said: what is there would be drawn again each second.
   const isSlow = of.isAsking && now_ms.value - of.since_ms > SLOW_MS;
-  const kept = of.data ? ` What is shown is ${ageText(age_ms)} old.` : "";
+  const kept = of.data && (of.problem || isSlow) ? ` What is shown is ${ageText(now_ms.value - of.at_ms)} old.` : "";
   const wrong = of.problem && (isRefusal(of.problem) ? html`<${Wrong} problem=${of.problem} kept=${kept} />` : html`<p class="notice"><span role="status">${of.problem.title}. ${of.problem.detail}</span>${kept}</p>`);
   const slow = isSlow && html`<p class="note slow"><span role="status">${of.what} takes longer than usual</span> (${ageText(now_ms.value - of.since_ms)}).${kept}</p>`;
   if (of.data) return html`${wrong}${slow}<div class=${of.problem ? "is-old" : ""}>${draw(of.data)}</div>`;

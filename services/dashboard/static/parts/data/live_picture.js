@@ -1,7 +1,7 @@
 // @ts-check
 // The live stream: the newest picture of a customer or of one slice, and how fresh it is.
 
-import { useSignal } from "@preact/signals";
+import { useComputed, useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { statusOf } from "../../core/live/live.js";
 import { now_ms, serverNow_ms } from "./asking.js";
@@ -33,17 +33,25 @@ export function useLive(customer, slice, listed = {}) {
       shown: () => heard({ isBack: state.value.picture !== null }),
     });
   }, [query]);
-  const { picture, isListening, isUnconfirmed, isBack, heard_at, refused } = state.value;
-  const silent_ms = isListening ? now_ms.value - heard_at : 0;
-  const status = statusOf({ picture, isListening, isUnconfirmed, isBack, silent_ms, now_ms: serverNow_ms(state.value), refused });
-  return { picture: state.value.key === key ? picture : null, status };
+  // An age ticks each second: who reads all of the state would be drawn again as often.
+  const status = useComputed(() => {
+    const { picture, isListening, isUnconfirmed, isBack, heard_at, refused } = state.value;
+    const silent_ms = isListening ? now_ms.value - heard_at : 0;
+    return statusOf({ picture, isListening, isUnconfirmed, isBack, silent_ms, now_ms: serverNow_ms(state.value), refused });
+  });
+  const level = useComputed(() => status.value.level);
+  const notice = useComputed(() => status.value.notice);
+  const picture = useComputed(() => state.value.picture);
+  const pictured = useComputed(() => state.value.key);
+  const text = useComputed(() => status.value.text);
+  return { picture: pictured.value === key ? picture.value : null, level: level.value, notice: notice.value, text };
 }
 
-/** @param {{status: {level: string, text: string, notice: string}}} props */
-export function Status({ status }) {
+/** @param {{level: string, text: import("@preact/signals").ReadonlySignal<string>}} props - The text is read here alone. */
+export function Status({ level, text }) {
   // A screen reader announces another state, and not each second.
-  return html`<p class="status" id="status" data-level=${status.level}>
-    <span class="dot" aria-hidden="true"></span><span id="status-text">${status.text}</span><span class="unseen" role="status">${status.text.split(" · ")[0]}</span>
+  return html`<p class="status" id="status" data-level=${level}>
+    <span class="dot" aria-hidden="true"></span><span id="status-text">${text.value}</span><span class="unseen" role="status">${text.value.split(" · ")[0]}</span>
   </p>`;
 }
 

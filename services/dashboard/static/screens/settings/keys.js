@@ -2,6 +2,7 @@
 // Settings: write keys of one environment: made, changed, replaced, revoked.
 
 import { useSignal } from "@preact/signals";
+import { now_ms } from "../../parts/data/asking.js";
 import { html } from "../../parts/html.js";
 import { may } from "../../parts/data/session.js";
 import { given, Listed, Table, useList, when } from "./lists.js";
@@ -23,7 +24,7 @@ export default function Keys({ customer }) {
   const save = async (/** @type {Event} */ event) => {
     if (await act("PATCH", `/v1/keys/${changed.value}`, termsOf(given(event)))) changed.value = null;
   };
-  const isOver = (/** @type {any} */ one) => one.revoked_ms !== null || (one.expires_ms ?? Infinity) < Date.now();
+  const isOver = (/** @type {any} */ one) => one.revoked_ms !== null || (one.expires_ms !== null && one.expires_ms < now_ms.value);
   const row = (/** @type {any} */ one) => html`<tr key=${one.key}><th scope="row"><code>${one.key}</code></th><td>${one.name}</td><td>${one.origins.join(" ") || "as the environment"}</td>
     <td>${limitsText(one)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
     <td>${may("manage") && !isOver(one) && html`<button type="button" aria-label=${`Change: ${one.key}`} onClick=${() => { changed.value = one.key; }}>Change</button> <button type="button" aria-label=${`Replace: ${one.key}`} onClick=${() => confirm(`Make a new key in the place of ${one.key}? Players with ${one.key} are refused from ${OVERLAP_HOURS} hours on.`) && act("POST", `/v1/keys/${one.key}/replace`, { overlap_hours: OVERLAP_HOURS })}>Replace</button> <button type="button" aria-label=${`Revoke: ${one.key}`} onClick=${() => confirm(`Revoke ${one.key}?`) && act("DELETE", `/v1/keys/${one.key}`)}>Revoke</button>`}</td></tr>`;
