@@ -39,6 +39,8 @@ SCREENS: Final = (
     ),
     *("views?customer=newcomer", f"titles?customer=newcomer&video={quote(f'id of {LONG_TITLE}')}"),
 )
+#: Where clicks begin.
+_BEGIN: Final = "errors"
 #: How long one look of `in_time` waits for a text.
 ONE_LOOK_MS: Final = 1_000
 #: What reaches beyond the screen.
@@ -113,8 +115,8 @@ class Seen:
         self.page.goto(self.url + address, timeout=2 * SOON_MS)
 
     def go(self, screen: str, *, customer: str = "", within: str = "") -> None:
-        """From the first page to a screen, a customer and a range, by clicks."""
-        self.open("")
+        """From another screen, which asks for less than Now, to this one, a customer and a range, by clicks."""
+        self.open(_BEGIN)
         self.page.get_by_role("navigation", name="Screens").get_by_role("link", name=screen, exact=True).click(
             timeout=SOON_MS
         )
