@@ -62,8 +62,8 @@ num.io.threads=4
 metadata.max.idle.interval.ms=0
 metrics.jmx.exclude=.*
 """
-#: A method is compiled when it was called 40 times rather than 200, or 20 times with loops: most of what a short run calls, it calls
-#: less often than by default, and what is not compiled takes many times as long.
+#: A method is compiled when it was called 40 times rather than 200, or 20 times with loops: most of what a short run calls, it
+#: calls less often than by default, and what is not compiled takes many times as long.
 _COMPILED_SOON: Final = (
     *("-XX:Tier3InvocationThreshold=40", "-XX:Tier3MinInvocationThreshold=20", "-XX:Tier3CompileThreshold=160"),
     # Calls are looked at each 8th time, and loops each 256th time round.
