@@ -45,6 +45,7 @@ ROWS_A_COMMIT: Final = 5_000
 ASKED: Final = 1_000
 WRITERS: Final = 32
 PHASE_SECONDS_MAX: Final = 1_800.0
+_LOOK_SECONDS: Final = 0.05
 #: The broker's times are later: nothing of the fill is in the future of a partition's clock.
 _FILLED_MS: Final = 1_700_000_000_000
 _TOKEN: Final = secrets.token_hex()
@@ -107,8 +108,8 @@ class Slot:
         return self.call("GET", f"/users/{user}")[0] == 200
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Waits for a condition while the slot runs."""
-        self.child.wait_until(condition, PHASE_SECONDS_MAX, what)
+        """Waits for a condition while the slot runs. It looks as often as a figure of seconds needs."""
+        self.child.wait_until(condition, PHASE_SECONDS_MAX, what, every=_LOOK_SECONDS)
 
     def rows(self, store: str) -> int:
         """Number of existing rows in all partitions; -1 while a partition is not taken over."""

@@ -29,11 +29,9 @@ _JARS: Final = (
 )
 #: Whose settings nothing here reads: a local session has neither, and Spark sets what its writers need of them.
 _UNUSED_DEFAULTS: Final = ("mapred-default.xml", "yarn-default.xml")
-#: Of files on a disk of this machine, as safe as the defaults: each asks whether a file is there, then renames another to it. The
-#: defaults start program `readlink` several times for each rename, since Java alone does not know symbolic links from files:
-#: a tenth of a small batch's CPU time.
-_ON_THIS_MACHINE: Final[Mapping[str, str]] = {
-    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+#: Of checkpoints on a disk of this machine. As the default, it asks whether a file is there, then renames another to it. The
+#: default starts program `readlink` several times for each rename, since Java alone does not know symbolic links from files.
+_CHECKPOINTS_HERE: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -65,8 +63,8 @@ def start(settings: FinalizerSettings) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(f"local[{settings.cores}]")
         configuration |= _local(settings, jars)
-    if is_local(settings.warehouse_dir) and is_local(settings.checkpoint_dir):
-        configuration |= _ON_THIS_MACHINE
+    if is_local(settings.checkpoint_dir):
+        configuration |= _CHECKPOINTS_HERE
     for key, value in configuration.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -39,8 +39,9 @@ SCREENS: Final = (
     ),
     *("views?customer=newcomer", f"titles?customer=newcomer&video={quote(f'id of {LONG_TITLE}')}"),
 )
-#: Where clicks begin.
+#: Where clicks begin, and where those that lead there begin.
 _BEGIN: Final = "errors"
+_BEGIN_OF_ERRORS: Final = "views"
 #: How long one look of `in_time` waits for a text.
 ONE_LOOK_MS: Final = 1_000
 #: What reaches beyond the screen.
@@ -116,7 +117,7 @@ class Seen:
 
     def go(self, screen: str, *, customer: str = "", within: str = "") -> None:
         """From another screen, which asks for less than Now, to this one, a customer and a range, by clicks."""
-        self.open(_BEGIN)
+        self.open(_BEGIN_OF_ERRORS if screen == "Errors" else _BEGIN)
         self.page.get_by_role("navigation", name="Screens").get_by_role("link", name=screen, exact=True).click(
             timeout=SOON_MS
         )
