@@ -57,11 +57,8 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     business: bool = False
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One beacon's meaning. None, 0 and empty mean unchanged.
-
-    Fields that most beacons give come first, and in the order in which they are given: that makes a step cheaper to build.
-    """
+class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The first fields of a step: to read these alone of a stored one costs a fraction of the whole."""
 
     #: The client's sequence number; 0 where it has none. Of sources put in order by time it shows gaps alone.
     seq: int
@@ -72,6 +69,14 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     server_ms: int = 0
     #: What to add to client times to get server times, as this beacon's request showed it.
     clock_offset_ms: int | None = None
+
+
+class Step(Head, frozen=True, array_like=True, gc=False):
+    """One beacon's meaning. None, 0 and empty mean unchanged.
+
+    Fields that most beacons give come first, and in the order in which they are given: that makes a step cheaper to build.
+    """
+
     #: Whether its request says when it was sent.
     is_stamped: bool = False
     #: The position in the video, ms; None where the beacon does not give it.
@@ -134,13 +139,3 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     signature: int = 0
     #: Of its client the delays of a view's requests are not compared: that of the first one counts for all.
     trusts_first: bool = False
-
-
-class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The first fields of a stored step: to read them alone costs a fraction of a whole one."""
-
-    seq: int
-    at_ms: int
-    recv_ms: int = 0
-    server_ms: int = 0
-    clock_offset_ms: int | None = None

@@ -137,7 +137,7 @@ def _taken_before(session: Session, shelf: Shelf, step: Step, plays: Iterable[Pl
     return None
 
 
-def _is_same(one: Head | Step, copy: Step) -> bool:
+def _is_same(one: Head, copy: Step) -> bool:
     return one.seq == copy.seq and one.at_ms == copy.at_ms
 
 

@@ -107,7 +107,7 @@ def movable(view: ViewState) -> tuple[Step, ...]:
     return (*recent_steps(view.folded), *by_number(view).held)
 
 
-def movable_heads(view: ViewState) -> tuple[Head | Step, ...]:
+def movable_heads(view: ViewState) -> tuple[Head, ...]:
     """As `movable`, of each step at least its first fields."""
     return (*recent_heads(view.folded), *by_number(view).held)
 
