@@ -116,7 +116,7 @@ class Settings(SettingsGroup):
         default="127.0.0.1:9092", min_length=1, description="host:port, comma separated"
     )
     topics_profile: ProfileName = pydantic.Field(
-        default="laptop", description="laptop, trial or production, see shared/topics.py"
+        default="laptop", description="small, laptop, trial or production, see shared/topics.py"
     )
     beacon_partitions: int | None = pydantic.Field(
         default=None,

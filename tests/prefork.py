@@ -1,20 +1,27 @@
 """Starts programs of this project in processes whose imports are done.
 
 A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program and build, the template
-(`tests/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files
-and an id of its own, as any process. The template has one thread and has run nothing but imports. Only `python -m` of a module of
-this project, or of another build of it, is started so.
+(`tests/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files,
+control groups and an id of its own, as any process. The template has one thread and has run nothing but imports. Only `python -m`
+of a module of this project, or of another build of it, is started so.
+
+All processes of a run share the templates: the first that needs one starts it. It ends, and its forks with it, when the process
+ends that has begun the run.
 
 The template is the parent: it collects exit codes, and it sends signals, so that an id that was given out again is never hit.
 """
 
 import array
+import fcntl
+import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -32,8 +39,15 @@ _UNBUFFERED: Final = "PYTHONUNBUFFERED"
 _OURS: Final = ("services", "deploy", "loadtest", "tests")
 _BYTES_MAX: Final = 1 << 20
 _POLL_SECONDS: Final = 0.02
-#: By module and the folder of the build.
-_templates: dict[tuple[str, Path], "Template"] = {}
+#: Names the folder of the sockets of the run's templates.
+VARIABLE: Final = "TEMPLATES_DIR"
+#: The socket that only the process has which has begun the run: a template is connected to it, and so notices its end.
+_RUN: Final = "run"
+_CLIENTS_MAX: Final = 512
+#: By process, for a fork must not read what its parent has asked for; module; and the folder of the build.
+_templates: dict[tuple[int, str, Path], "Template"] = {}
+#: What this process has started.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 class Forked:
@@ -73,15 +87,9 @@ class Template:
     """The process that has imported `module` of the build in a folder, seen from the tests."""
 
     def __init__(self, module: str, build: Path) -> None:
-        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            self._process = subprocess.Popen(
-                [sys.executable, str(_ROOT / "tests/forking.py"), module, str(its.fileno())],
-                cwd=build,
-                pass_fds=[its.fileno()],
-                start_new_session=True,
-            )
-        self._socket = ours
+        self._module = module
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect(_address(module, build))
         self._one_at_a_time = threading.Lock()
         self._asked = 0
 
@@ -97,7 +105,7 @@ class Template:
                 # An earlier answer was not read where a signal had ended the wait for it.
                 if found["number"] == number:
                     return found
-        raise RuntimeError(f"the template process ended with {self._process.wait()}")
+        raise RuntimeError(f"the template of {self._module} has ended")
 
 
 def start(
@@ -114,10 +122,51 @@ def start(
 
 
 def template_of(module: str, build: Path = _ROOT) -> Template:
-    """The template of a module, which is made at the first request. Forks of the process that has made it share it."""
-    if (module, build) not in _templates:
-        _templates[module, build] = Template(module, build)
-    return _templates[module, build]
+    """The template of a module, which is made at the first request of the run."""
+    key = (os.getpid(), module, build)
+    if key not in _templates:
+        _templates[key] = Template(module, build)
+    return _templates[key]
+
+
+class Run:
+    """Begins a run, unless this process is of one; `end` ends its templates."""
+
+    def __init__(self) -> None:
+        self._folder = None if VARIABLE in os.environ else Path(tempfile.mkdtemp(prefix="templates-"))
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if self._folder is not None:
+            self._socket.bind(str(self._folder / _RUN))
+            # Who connects is never answered.
+            self._socket.listen(_CLIENTS_MAX)
+            os.environ[VARIABLE] = str(self._folder)
+
+    def end(self) -> None:
+        """Ends what this process has begun."""
+        self._socket.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            del os.environ[VARIABLE]
+
+
+def _address(module: str, build: Path) -> str:
+    """The socket of the template, which is started unless it was."""
+    folder = Path(os.environ[VARIABLE])
+    read = sorted((name, value) for name, value in os.environ.items() if name.startswith(READ_AT_START))
+    name = hashlib.sha256(repr((module, str(build), read)).encode()).hexdigest()[:16]
+    address = folder / name
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as its:
+                its.bind(str(address))
+                its.listen(_CLIENTS_MAX)
+                argv = [sys.executable, str(_ROOT / "tests/forking.py"), module, str(its.fileno()), str(folder / _RUN)]
+                kept = [its.fileno()]
+                _started.append(
+                    subprocess.Popen(argv, cwd=build, stdin=subprocess.DEVNULL, pass_fds=kept, start_new_session=True)
+                )
+    return str(address)
 
 
 def _forkable(module: str, environ: Mapping[str, str]) -> bool:

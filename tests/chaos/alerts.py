@@ -35,12 +35,13 @@ from services.rim.database.pool import Postgres as Pool
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.live import BUCKET_MS
-from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, RECEIVED, REJECTED
+from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, RECEIVED, REJECTED
 from tests.chaos.alerts_verdict import Arrival, Expected, wrong_events, wrong_messages
 from tests.chaos.command import carry_out_rounds
 from tests.integration.alerts.notifying import notifications
 from tests.integration.parts.brokers import broker_with_topics
 from tests.integration.parts.feed import committed
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import Slot, wait_until
 from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
@@ -49,7 +50,6 @@ from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
 TOPICS: Final = (ALERT_RULES, LIVE, RECEIVED, ALERT_EVENTS, ALERTS_CHANGELOG, PRESENCE, REJECTED)
 #: In the past: the clock of a slot is the present, and the first bucket waits by it.
 T0: Final = MONDAY - 14 * 86_400_000
-PARTITIONS: Final = LIVE.partitions(PROFILES["laptop"])
 SESSION_MS: Final = 3_000
 SETTLE_SECONDS_MAX: Final = 240.0
 SECONDS_MAX: Final = 60.0

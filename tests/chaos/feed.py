@@ -15,7 +15,9 @@ from shared.partitioning import partition_of, view_key
 from tests.chaos.stories import Send, Story, long_story, stories
 from tests.integration.parts.feed import LINGER
 
-PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES["laptop"])
+#: Of an installation as users have it by default.
+PROFILE: Final[topics.ProfileName] = "laptop"
+PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES[PROFILE])
 FLUSH_SECONDS_MAX: Final = 60.0
 #: How much faster the beacons of a hot key come.
 _HOT_PACE: Final = 20

@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 
 from bench.report import results
 from tests.chaos import logs
-from tests.chaos.feed import PARTITIONS, Feed
+from tests.chaos.feed import PARTITIONS, PROFILE, Feed
 from tests.chaos.lag import Lag, Summary, commit_lags, summary
 from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.parts.slots import Slot, wait_until
@@ -124,9 +124,9 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
 
     def make(number: int, **environ: str) -> Slot:
         # Views stay open: what is measured is hand-over, not finishing.
-        return Slot(broker.bootstrap, folder, number, **(settings | environ))
+        return Slot(broker.bootstrap, folder, number, PLAYHEAD_TOPICS_PROFILE=PROFILE, **(settings | environ))
 
-    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
+    with broker_with_topics(folder / "broker", OF_VIEWS, profile=PROFILE) as broker:
         places = [Place(make, number, way) for number in range(SLOTS)]
         feed = Feed(broker.bootstrap, seconds=FEED_SECONDS_MAX, views_per_second=views_per_second, seed=seed)
         try:

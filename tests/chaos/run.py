@@ -11,7 +11,7 @@ from typing import Final
 from deploy.local.broker import START_SECONDS_MAX
 from tests.chaos import logs
 from tests.chaos.faults import STANDBY_OF, Fleet
-from tests.chaos.feed import PARTITIONS, Feed, Truth
+from tests.chaos.feed import PARTITIONS, PROFILE, Feed, Truth
 from tests.chaos.inputs import stored, with_doubled
 from tests.chaos.outputs import Outputs
 from tests.chaos.schedule import run_faults
@@ -137,6 +137,7 @@ def settings_of(options: Options, number: int, *, away_ms: int, **more: str) -> 
     """The settings of a slot. Brokers are away, or their clocks off, by `away_ms` at the most."""
     standby = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "3000"}
     return {
+        "PLAYHEAD_TOPICS_PROFILE": PROFILE,
         "PROCESSOR_SESSION_MS": str(options.session_ms),
         # So that in a short time many takeovers meet a store behind its changelog, and many one that is not.
         "PROCESSOR_FLUSH_INTERVAL_MS": "1500",
@@ -162,7 +163,7 @@ def standby_settings() -> dict[str, str]:
 def laptop(options: Options, folder: Path) -> Iterator[Scene]:
     """One broker and the slots, as processes on this machine."""
     away_ms = round(START_SECONDS_MAX * 1000) if options.broker_faults else 0
-    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
+    with broker_with_topics(folder / "broker", OF_VIEWS, profile=PROFILE) as broker:
 
         def make(number: int, **environ: str) -> Slot:
             return Slot(broker.bootstrap, folder, number, **(settings_of(options, number, away_ms=away_ms) | environ))

@@ -22,6 +22,7 @@ from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
 from tests.integration.applications.tabling import TableSlot
 from tests.integration.parts.brokers import broker_with_topics, topics_of
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import wait_until
 
 SETTLE_SECONDS_MAX = 300.0
@@ -146,10 +147,9 @@ def _late_or_rejected(broker: Broker) -> list[str]:
     """Whether anything was: the topic's partitions end where they began, as nothing else writes to them."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     try:
-        partitions = topics.REJECTED.partitions(topics.PROFILES["laptop"])
         ends = [
             consumer.get_watermark_offsets(TopicPartition(topics.REJECTED.name, at), timeout=60)
-            for at in range(partitions)
+            for at in range(PARTITIONS)
         ]
     finally:
         consumer.close()

@@ -24,6 +24,7 @@ from tests.integration.finalizer.warehouse.warehousing import Warehouse, finaliz
 from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import OF_VIEWS, at_work, broker_with_topics
 from tests.integration.parts.failing import Scene, scene_on
+from tests.integration.parts.installed import PROFILE
 
 #: How many tasks read, make and shuffle the rows of a frame. A task costs more CPU time than the few rows that it computes.
 ONE_TASK: Final[Mapping[str, str]] = {
@@ -43,7 +44,7 @@ def broker_topics() -> Iterable[Topic]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, broker_topics: Iterable[Topic]) -> Iterator[Broker]:
-    """A running broker with the file's topics in profile laptop."""
+    """A running broker with the file's topics."""
     with broker_with_topics(tmp_path_factory.mktemp("broker"), broker_topics) as running:
         yield running
 
@@ -51,7 +52,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, broker_topics: Iterable[Top
 @pytest.fixture(scope="module")
 def settings(broker: Broker) -> Settings:
     """What all services of this installation share."""
-    return Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop", log_format="console")
+    return Settings(kafka_bootstrap=broker.bootstrap, topics_profile=PROFILE, log_format="console")
 
 
 @pytest.fixture(scope="session")

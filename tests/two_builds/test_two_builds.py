@@ -13,11 +13,11 @@ from confluent_kafka import KafkaException
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared import codec, topics
-from shared.settings import Settings
 from tests.chaos import logs
 from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.parts.failing import Scene, scene_on
-from tests.integration.parts.feed import PARTITIONS, beacon, uncommitted
+from tests.integration.parts.feed import beacon, uncommitted
+from tests.integration.parts.installed import kafka, variables
 from tests.integration.parts.slots import ROOT, Slot, wait_until
 from tests.two_builds import builds
 
@@ -26,6 +26,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 READY_SECONDS_MAX: Final = 90.0
 #: Views without an end stay open from one build to the next.
 OPEN: Final = {"VIDEO_VIEWS_FINISH_SILENT_MS": "15000"}
+#: Both builds have it.
+PROFILE: Final = "laptop"
+PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES[PROFILE])
 #: Of a stage: views whose first half one build folds, and whose last half the next.
 ACROSS: Final = 2 * PARTITIONS
 STARTED_MS: Final = 1_790_000_000_000
@@ -50,7 +53,7 @@ class Fleet:
         self._scene = scene
         self._across: list[str] = []
         topics_of(scene, first)
-        self.slots = [scene.slot(**OPEN) for _ in range(2)]
+        self.slots = [scene.slot(PLAYHEAD_TOPICS_PROFILE=PROFILE, **OPEN) for _ in range(2)]
         for slot in self.slots:
             self._start(slot, first)
         self._begin_views()
@@ -134,11 +137,11 @@ class Fleet:
 
 def topics_of(scene: Scene, build: Path) -> None:
     """The topics as the build makes them, and what this one adds, as an upgrade does first."""
-    environ = {**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap}
+    environ = {**os.environ, **variables(scene.bootstrap, PROFILE)}
     subprocess.run(
         [sys.executable, "-m", "deploy.topics"], cwd=build, env=environ, check=True, stdout=subprocess.DEVNULL
     )
-    create_topics(Settings(kafka_bootstrap=scene.bootstrap), OF_VIEWS)
+    create_topics(kafka(scene.bootstrap, PROFILE), OF_VIEWS)
 
 
 def test_the_last_release_is_rolled_forward_back_and_forward(scene: Scene, tmp_path: Path) -> None:

@@ -4,15 +4,19 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.local.paths import ROOT
 from deploy.local.process import Child, wait_until
-from tests import prefork
+from tests import control_groups, prefork
 
 MODULE = "tests.unit.prefork_program"
 SECONDS_MAX = 60.0
@@ -47,7 +51,8 @@ def test_a_fork_has_its_own_arguments_folder_environment_and_output(tmp_path: Pa
     assert isinstance(started._process, prefork.Forked)
     assert ended(started) == 3
     expected = {"folder": str(tmp_path), "value": "ours", "of_tests": False, "session": True, "main": "__main__"}
-    assert said(tmp_path) == {"arguments": ["exit", "3"], **expected}
+    found = said(tmp_path)
+    assert {name: found[name] for name in ("arguments", *expected)} == {"arguments": ["exit", "3"], **expected}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -137,3 +142,74 @@ def test_a_program_of_another_build_is_a_fork_of_what_that_build_has(tmp_path: P
         assert isinstance(started._process, prefork.Forked)
         assert ended(started) == 0
         assert started.log_file.read_text() == f"{name}\n"
+
+
+#: Begins a run unless it is of one, starts the program, says that it has, and waits for its standard input to end.
+_ANOTHER = """
+import os, sys
+from pathlib import Path
+from tests import control_groups, prefork
+
+if controller := os.environ.get("JOINS"):
+    control_groups.join(controller)
+run = prefork.Run()
+with open(sys.argv[1], "wb") as log:
+    started = prefork.start([sys.executable, "-m", sys.argv[2], "wait"], log.fileno(), os.environ, Path.cwd())
+assert isinstance(started, prefork.Forked)
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process(folder: Path, **environ: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has started the program."""
+    argv = [sys.executable, "-c", _ANOTHER, str(folder / "log"), MODULE]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, cwd=ROOT, env=os.environ | environ, text=True, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            assert process.stdout.readline() == "started\n"
+            wait_until(lambda: "wait" in (folder / "log").read_text(), SECONDS_MAX, "the program runs")
+            yield process
+        finally:
+            process.kill()
+
+
+def test_processes_of_a_run_share_a_template(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        with another_process(tmp_path / name):
+            found.append(said(tmp_path / name))
+    for one in found:
+        os.kill(one["process"], signal.SIGKILL)
+    assert found[0]["template"] == found[1]["template"]
+
+
+def test_templates_and_forks_end_with_the_process_that_has_begun_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.delenv(prefork.VARIABLE)
+        with another_process(tmp_path):
+            found = said(tmp_path)
+    ends = [Path("/proc", str(found[name])) for name in ("process", "template")]
+    wait_until(lambda: not any(map(is_alive, ends)), SECONDS_MAX, "both end")
+
+
+def is_alive(process: Path) -> bool:
+    """A process that nobody has waited for yet has ended."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not control_groups.may_join("cpuacct"), reason="needs root and cgroup v1")
+def test_a_fork_is_in_the_control_groups_of_who_has_started_it(tmp_path: Path) -> None:
+    with another_process(tmp_path, JOINS="cpuacct") as process:
+        found = said(tmp_path)
+        its_own = Path("/proc", str(process.pid), "cgroup").read_text()
+    os.kill(found["process"], signal.SIGKILL)
+    assert f":cpuacct:/playhead-{process.pid}\n" in its_own
+    assert found["groups"] == its_own

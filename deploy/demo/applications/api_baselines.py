@@ -44,7 +44,7 @@ def play(running: Running) -> Sequence[Line]:
             f"  {one['measure']} of {one['method']} {one['path']}: {worst['figure']} {worst['value']:,.4g},"
             f" usually {worst['usual']:,.4g}, z-score {worst['score']:.1f}, for {one['windows']} windows"
         )
-    answer = running.look(f"/apis/{HOST}/baselines")
+    answer = running.found(f"/apis/{HOST}/baselines")
     return [
         line("api_baselines: windows in the warehouse", len(windows()), WINDOWS),
         line("api_baselines: calls in them", sum(one["calls"] for one in windows()), WINDOWS * CALLS),

@@ -21,7 +21,7 @@ def play(running: Running) -> Sequence[Line]:
     _send(running, *(_call("GET", f"/users/{number}", 200, _user(number)) for number in range(CALLS)))
     _send(running, *(_call("POST", "/users", 201, {"id": number}) for number in range(CALLS)))
     running.until(lambda: _published(running.look(path)) == _ENDPOINTS)
-    learned = running.look(path)
+    learned = running.found(path)
     _send(running, _call("GET", "/users/7", 200, _user(7) | {"id": "seven", "nickname": "S"}))
     drift = [("new_field", "/response/200/body/nickname"), ("type_change", "/response/200/body/id")]
     running.until(lambda: _drift(running) == drift)

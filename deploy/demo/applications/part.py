@@ -63,6 +63,17 @@ class Running:
         status, answer = self.ask("GET", path)
         return answer if status == http.HTTPStatus.OK else None
 
+    def found(self, path: str) -> Any:
+        """The answer of the part's slot, as soon as it has one; None if it has none in time."""
+        answers: list[Any] = []
+
+        def is_there() -> bool:
+            answers.append(self.look(path))
+            return answers[-1] is not None
+
+        self.until(is_there)
+        return answers[-1]
+
     def ask(
         self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:

@@ -38,7 +38,7 @@ def play(running: Running) -> Sequence[Line]:
 
     running.until(is_done)
     rows = joined()
-    answer = running.look(f"/traces/{trace_ids[0]}")
+    answer = running.found(f"/traces/{trace_ids[0]}")
     if answer is not None:
         _show(running, answer["data"][0])
     return [

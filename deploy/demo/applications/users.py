@@ -24,7 +24,7 @@ def play(running: Running) -> Sequence[Line]:
     for number, user_id in enumerate(ids[-DELETED:]):
         _answer(running, "DELETE", f"/users/{user_id}", f"delete-{number}")
     listed = _listed(running)
-    found = running.look(f"/users?email={quote(_user(0)['email'])}")
+    found = running.found(f"/users?email={quote(_user(0)['email'])}")
     names = [one["name"] for one in found["users"]] if found is not None else []
 
     def is_done() -> bool:
@@ -70,7 +70,7 @@ def _listed(running: Running) -> list[dict[str, Any]]:
     users: list[dict[str, Any]] = []
     cursor = ""
     while True:
-        page = running.look(f"/users?limit={_PAGE}{cursor}")
+        page = running.found(f"/users?limit={_PAGE}{cursor}")
         if page is None:
             return users
         users += page["users"]

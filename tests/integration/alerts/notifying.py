@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 from deploy.local.process import Child
+from tests.integration.parts.installed import variables
 
 
 def notifications(bootstrap: str, dsn: str, smtp_port: int, folder: Path) -> Child:
     """The process, not started; its log is a file in `folder`."""
     environ = os.environ | {
-        "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+        **variables(bootstrap),
         "NOTIFICATIONS_POSTGRES_DSN": dsn,
         "NOTIFICATIONS_PRIVATE_RECEIVERS": "true",
         "NOTIFICATIONS_SMTP_HOST": "127.0.0.1",

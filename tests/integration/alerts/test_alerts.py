@@ -42,7 +42,6 @@ from shared.topics import (
     ALERTS_CHANGELOG,
     LIVE,
     PRESENCE,
-    PROFILES,
     RECEIVED,
     REJECTED,
     Topic,
@@ -52,6 +51,7 @@ from tests.integration.alerts.alerting import T0, alerting, asked, bad_minutes, 
 from tests.integration.alerts.notifying import notifications
 from tests.integration.collector.collecting import SECONDS_MAX
 from tests.integration.parts.feed import committed
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import Slot, wait_until
 from tests.unit.alerts.live import live
 from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
@@ -59,7 +59,6 @@ from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
 pytestmark = pytest.mark.integration
 
 CUSTOMERS = [f"customer-{number}" for number in range(12)]
-PARTITIONS = LIVE.partitions(PROFILES["laptop"])
 #: Buckets of an incident: calm, bad, and calm until it is over.
 STORY = [4] * 3 + [40] * 10 + [4] * 45
 

@@ -15,9 +15,9 @@ from deploy.topics import create_topics
 from shared import codec, topics
 from shared.partitioning import partition_of
 from shared.schemas.user import User
-from shared.settings import Settings
 from tests import guide
-from tests.integration.parts.feed import PARTITIONS, committed
+from tests.integration.parts.feed import committed
+from tests.integration.parts.installed import PARTITIONS, kafka
 from tests.integration.parts.slots import Slot, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -143,7 +143,7 @@ def _takes_nothing_while_the_topic_is_away(scene: Scene) -> None:
     scene.flush()
     wait_until(lambda: bool(scene.slots[0].events("table_waits")), "the slot says what it waits for")
     assert waits not in scene.reported()
-    create_topics(Settings(kafka_bootstrap=scene.bootstrap), [topics.USERS])
+    create_topics(kafka(scene.bootstrap), [topics.USERS])
     assert scene.all_reported()[waits] == "somebody:stalled"
 
     # Created again under a slot at work, with more records than it had: nothing of the former topic stays.
@@ -154,7 +154,7 @@ def _takes_nothing_while_the_topic_is_away(scene: Scene) -> None:
     scene.slots[0].pause()
     admin.delete_topics([topics.USERS.name])[topics.USERS.name].result()
     wait_until(lambda: topics.USERS.name not in admin.list_topics(timeout=10).topics, "the topic is gone")
-    create_topics(Settings(kafka_bootstrap=scene.bootstrap), [topics.USERS])
+    create_topics(kafka(scene.bootstrap), [topics.USERS])
     for number in range(USERS):
         if number != 2:
             scene.name(number, "third")

@@ -14,6 +14,7 @@ from deploy.local.ports import free_port
 from deploy.local.process import Child
 from shared.topics import API_ANOMALIES, WEBHOOKS_FAILED, Topic
 from tests.integration.collector.collecting import SECONDS_MAX, reading
+from tests.integration.parts.installed import variables
 from tests.integration.parts.slots import wait_until
 from tests.unit.webhooks.anomalies import revision
 from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
@@ -35,7 +36,7 @@ class Webhooks:
     def __init__(self, bootstrap: str, url: str, log_file: Path) -> None:
         self._admin = f"http://127.0.0.1:{(port := free_port())}"
         self._environ = os.environ | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            **variables(bootstrap),
             "WEBHOOKS_URL": url,
             "WEBHOOKS_SECRET": SECRET,
             "WEBHOOKS_ATTEMPTS_MAX": "3",

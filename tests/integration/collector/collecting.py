@@ -18,6 +18,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from deploy.local.ports import free_port
 from deploy.local.process import Child
 from services.collector.sink.records import Record
+from shared.topics import ProfileName
+from tests.integration.parts.installed import PROFILE, variables
 
 #: In which everything must have come; generous, for a busy machine.
 SECONDS_MAX = 120.0
@@ -33,15 +35,14 @@ class Collector:
         port: int,
         name: str = "c",
         *,
-        profile: str = "laptop",
+        profile: ProfileName = PROFILE,
         environ: Mapping[str, str] | None = None,
         **settings: str,
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.admin = f"http://127.0.0.1:{(admin_port := free_port())}"
         ours = {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
-            "PLAYHEAD_TOPICS_PROFILE": profile,
+            **variables(bootstrap, profile),
             "COLLECTOR_HOST": "127.0.0.1",
             "COLLECTOR_PORT": str(port),
             "COLLECTOR_ADMIN_HOST": "127.0.0.1",

@@ -27,6 +27,7 @@ from shared.topics import BEACONS, REJECTED, Topic
 from tests.contracts.sink_contract import SinkContract, Stored
 from tests.integration.collector.collecting import SECONDS_MAX, Collector, answered, reading, until
 from tests.integration.parts.brokers import OF_COLLECTOR, at_work
+from tests.integration.parts.installed import PARTITIONS
 from tests.unit.collector.intake.bodies import CMCD_RECORD, cmcd_bodies, mux_body, mux_event, mux_posts, post
 
 pytestmark = pytest.mark.integration
@@ -115,7 +116,7 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
     assert sorted((sent_fields(beacon) for beacon in beacons), key=key) == sorted(expected, key=key)
     for record, beacon in zip((r for r in records if r.topic == BEACONS.name), beacons, strict=True):
         assert record.key == f"{beacon.customer_id}:{beacon.view_id}".encode()
-        assert record.partition == partition_of(record.key, 8)
+        assert record.partition == partition_of(record.key, PARTITIONS)
 
 
 async def test_what_was_answered_200_is_stored_though_the_broker_hangs_and_dies(own: Broker, tmp_path: Path) -> None:
@@ -274,4 +275,4 @@ def test_a_collector_whose_topics_are_not_as_declared_does_not_start(own: Broker
         collector.child.kill()
     (line,) = collector.log_lines()
     assert line["event"] == "topics_wrong"
-    assert "topic beacons has 8 partitions, profile production declares 64" in line["problem"]
+    assert f"topic beacons has {PARTITIONS} partitions, profile production declares 64" in line["problem"]

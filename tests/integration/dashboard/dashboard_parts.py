@@ -32,9 +32,10 @@ from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
-from shared.topics import BEACONS, LIVE, PROFILES
+from shared.topics import LIVE
 from tests.integration.finalizer.served import MEASURES
 from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
+from tests.integration.parts.installed import kafka, variables
 from tests.integration.parts.slots import Slot
 from tests.integration.query.querying import as_table
 from tests.unit.query.recounting import a_view
@@ -47,9 +48,6 @@ TOKEN = "a token of sixteen or more"
 
 #: The owner of everything, whose browser tests look through.
 WATCHER = "watcher@tests.localhost"
-
-
-PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
 
 
 #: The states of the captured view, as long as they lasted.
@@ -134,8 +132,7 @@ def start_dashboard(
         folder=ROOT,
         env=os.environ
         | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap,
-            "PLAYHEAD_TOPICS_PROFILE": "laptop",
+            **variables(broker.bootstrap),
             "DASHBOARD_HOST": "127.0.0.1",
             "DASHBOARD_PORT": str(port),
             "DASHBOARD_ADMIN_HOST": "127.0.0.1",
@@ -206,7 +203,7 @@ def at_work(folder: Path, postgres_folder: Path) -> Iterator[Installation]:
     port, lookup_port, query_port = free_port(), free_port(), free_port()
     write_deltalake(folder / "warehouse" / "views", as_table([a_view(random.Random(1), "one")]), partition_by=["day"])
     with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
-        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
+        settings = kafka(broker.bootstrap)
         try:
             postgres.start()
             migrate(postgres.dsn)

@@ -14,8 +14,9 @@ from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.partitioning import partition_of, view_key
 from shared.topics import BEACONS
-from tests.integration.dashboard.dashboard_parts import LIFE, PARTITIONS, Installation, answers, slot_with_lookups
+from tests.integration.dashboard.dashboard_parts import LIFE, Installation, answers, slot_with_lookups
 from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import wait_until
 from tests.unit.processor.applications.video_views import captured
 

@@ -24,7 +24,7 @@ from shared.chunks import Chunk, headers_of
 from shared.codec import BEACON
 from shared.partitioning import partition_of, recording_key, view_key
 from shared.schemas.recording import RecordingRow
-from shared.topics import PROFILES
+from tests.integration.parts.installed import PARTITIONS
 from tests.unit.processor.applications.video_views.beacons import mux, watch
 
 _LOOK_SECONDS: Final = 0.5
@@ -60,7 +60,7 @@ class Feed:
             self._send(topics.REJECTED, None, value % viewer.encode(), [("reason", b"undecodable")])
 
     def _send(self, topic: topics.Topic, key: bytes | None, value: bytes, headers=()) -> None:  # type: ignore[no-untyped-def]
-        number = partition_of(key or b"", topic.partitions(PROFILES["laptop"]))
+        number = partition_of(key or b"", PARTITIONS)
         self._producer.produce(topic.name, value, key, number, headers=list(headers))
         assert self._producer.flush(60) == 0
 

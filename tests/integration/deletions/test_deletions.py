@@ -40,7 +40,6 @@ def slots(broker: Broker, folder: Path) -> Iterator[None]:
     """A slot of views and one of recordings."""
     common = {
         "PROCESSOR_REWRITE_INTERVAL_MS": "100",
-        "PLAYHEAD_TOPICS_PROFILE": "laptop",
         "VIDEO_VIEWS_FINISH_CLEAN_MS": "0",
     }
     of_views = Slot(broker.bootstrap, folder, 0, **common)

@@ -62,7 +62,6 @@ def processes(broker: Broker, dsn: str, folder: Path) -> Iterator[None]:
     """A slot of views, one of alerts, and the service that lands incidents."""
     common = {
         "PROCESSOR_REWRITE_INTERVAL_MS": "100",
-        "PLAYHEAD_TOPICS_PROFILE": "laptop",
         "VIDEO_VIEWS_FINISH_CLEAN_MS": "0",
     }
     of_views = Slot(broker.bootstrap, folder, 0, **common)

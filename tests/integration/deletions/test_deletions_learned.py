@@ -33,13 +33,13 @@ from tests.integration.alerts.notifying import notifications
 from tests.integration.deletions.deleting import holding, tables_holding
 from tests.integration.parts.brokers import topics_of
 from tests.integration.parts.feed import committed
+from tests.integration.parts.installed import PARTITIONS, variables
 from tests.integration.parts.slots import Slot, wait_until
 from tests.unit.alerts.live import live
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 GONE, STAYS = "gone-customer", "another"
-PARTITIONS = topics.LIVE.partitions(topics.PROFILES["laptop"])
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,6 @@ def processes(broker: Broker, dsn: str, folder: Path) -> Iterator[None]:
         0,
         PROCESSOR_APPLICATION="alerts",
         PROCESSOR_REWRITE_INTERVAL_MS="100",
-        PLAYHEAD_TOPICS_PROFILE="laptop",
         ALERTS_GRACE_MS="100",
     )
     landing = notifications(broker.bootstrap, dsn, free_port(), folder)
@@ -115,7 +114,7 @@ def test_rules_incidents_and_what_was_learned_of_a_customer_go_through_deaths_an
     accounts_schema.migrate(dsn)
     schema.migrate(dsn)
     alerting(dsn, add_rules)
-    settings = Settings.load({"PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap, "PLAYHEAD_TOPICS_PROFILE": "laptop"})
+    settings = Settings.load(variables(broker.bootstrap))
     requests = DeletionRequests(dsn)
 
     def process() -> tuple[Learned, Work]:

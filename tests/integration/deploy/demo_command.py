@@ -1,8 +1,6 @@
 """A command of the demo whose services start as forks: `python -m tests.integration.deploy.demo_command deploy.demo …`.
 
-A run of the demo starts some fifteen Python processes, each of which imports for a second of CPU time. All runs of a file of tests
-have their services of the same templates (`tests.prefork`), which are made where this module is imported: in the template of the
-command itself.
+A run of the demo starts some fifteen Python processes, each of which imports for half a second of CPU time and more.
 """
 
 import importlib
@@ -14,16 +12,10 @@ from deploy.local import process
 from tests import prefork
 
 COMMANDS: Final = ("deploy.demo", "deploy.demo.load")
-_SERVICES: Final = (
-    *("services.collector", "services.processor", "services.finalizer", "services.serving", "services.query"),
-    *("services.dashboard", "services.notifications", "loadtest.players", "loadtest.audience"),
-)
 for _command in COMMANDS:
     importlib.import_module(f"{_command}.__main__")
     # It is run from the beginning, as `python -m` does.
     del sys.modules[f"{_command}.__main__"]
-for _service in _SERVICES:
-    prefork.template_of(_service)
 
 
 def main() -> None:

@@ -24,13 +24,14 @@ from shared.partitioning import partition_of
 from shared.settings import Settings
 from shared.topics import Topic
 from tests.integration.parts.brokers import another_cluster
+from tests.integration.parts.installed import kafka, variables
 
 pytestmark = pytest.mark.integration
 
 
 def test_a_record_outlives_a_clean_restart_and_a_kill(tmp_path: Path) -> None:
     with Broker(tmp_path / "a folder with spaces") as broker:
-        settings = Settings(kafka_bootstrap=broker.bootstrap)
+        settings = kafka(broker.bootstrap)
         # One that is named twice is made once.
         created = create_topics(settings, [*topics.ALL, topics.BEACONS])
         assert created == [topic.name for topic in topics.ALL]
@@ -89,7 +90,7 @@ def test_a_controller_that_does_not_answer_in_time_is_asked_again(
 def test_the_command_for_topics_changes_nothing_that_is_there(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     before = set(admin.list_topics(timeout=60).topics)
-    environ = os.environ | {"PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap, "PLAYHEAD_TOPICS_PROFILE": "laptop"}
+    environ = os.environ | variables(broker.bootstrap)
     for more in ((), ("--check",)):
         command = [sys.executable, "-m", "deploy.topics", *more]
         run = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
@@ -98,7 +99,7 @@ def test_the_command_for_topics_changes_nothing_that_is_there(broker: Broker) ->
 
 
 def test_settings_that_weaken_an_answer_of_200_are_refused_and_mended_by_the_command(own_broker: Broker) -> None:
-    settings = Settings(kafka_bootstrap=own_broker.bootstrap)
+    settings = kafka(own_broker.bootstrap)
     admin = AdminClient({"bootstrap.servers": own_broker.bootstrap})
     weak = {"unclean.leader.election.enable": "true", "message.timestamp.type": "CreateTime"}
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in weak.items()]

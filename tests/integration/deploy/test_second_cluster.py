@@ -13,9 +13,9 @@ from deploy.local.ports import free_port
 from deploy.local.process import Child
 from deploy.topics import create_topics
 from shared import topics
-from shared.settings import Settings
 from tests.integration.finalizer.finalizing import Topic, a_view
 from tests.integration.parts.brokers import another_cluster
+from tests.integration.parts.installed import kafka
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -50,7 +50,7 @@ def mirrormaker(first: Broker, second: Broker, folder: Path, name: str) -> Child
 
 
 def test_every_view_is_there_once_through_a_kill(own_broker: Broker, second: Broker, tmp_path: Path) -> None:
-    create_topics(Settings(kafka_bootstrap=second.bootstrap), [topics.VIEWS])
+    create_topics(kafka(second.bootstrap), [topics.VIEWS])
     topic = Topic(own_broker.bootstrap, "processor")
     sent = 0
 

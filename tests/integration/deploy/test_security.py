@@ -38,6 +38,7 @@ from shared.topics import BEACONS, LIVE, SPANS, VIEWS
 from tests.integration.collector.collecting import Collector, answered, reading
 from tests.integration.finalizer.finalizing import Installation
 from tests.integration.finalizer.warm_jvm import WarmJvm
+from tests.integration.parts.installed import kafka
 from tests.integration.parts.secured import ADMIN_TOKEN, MARK, Authority, SecuredBroker, TlsFront, secured_broker
 from tests.integration.parts.slots import Slot
 from tests.unit.collector.intake.bodies import mux_body, mux_event
@@ -61,7 +62,7 @@ def secured(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> I
     with secured.broker:
         rights = documented()
         secured.make_users([*{right.user for right in rights}, "nobody"])
-        grant(Settings(kafka_bootstrap=secured.broker.bootstrap), rights)
+        grant(kafka(secured.broker.bootstrap), rights)
         create_topics(secured.settings("topics"))
         yield secured
 

@@ -14,6 +14,7 @@ from shared import codec, topics
 from shared.settings import Settings
 from tests.integration.finalizer.finalizing import a_view
 from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
+from tests.integration.parts.installed import kafka
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +25,7 @@ _SECONDS_MAX = 120.0
 def fresh(tmp_path: Path) -> Iterator[Settings]:
     """A broker of its own: the reader reads everything that was ever written."""
     with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
-        yield Settings(kafka_bootstrap=broker.bootstrap)
+        yield kafka(broker.bootstrap)
 
 
 @pytest.fixture

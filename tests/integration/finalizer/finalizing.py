@@ -22,8 +22,9 @@ from deploy.local.process import Child, wait_until
 from shared.codec import VIEW
 from shared.partitioning import partition_of, view_key
 from shared.schemas.view import View
-from shared.topics import BEACONS, LATE, PROFILES, REJECTED, VIEWS
+from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.warm_jvm import WarmJvm
+from tests.integration.parts.installed import PARTITIONS, variables
 
 #: A morning in 2026 at which all test views begin, ms since 1970.
 MORNING_MS = 1_770_012_000_000
@@ -118,7 +119,7 @@ class Topic:
         self._producer.begin_transaction()
         for view in views:
             key = view_key(view.customer_id, view.view_id)
-            partition = partition_of(key, PROFILES["laptop"].view_partitions)
+            partition = partition_of(key, PARTITIONS)
             self._producer.produce(VIEWS.name, VIEW.encode(view), key, partition)
         for value in also:
             self._producer.produce(VIEWS.name, value, b"unknown", 0)
@@ -146,7 +147,7 @@ class Installation:
         return {
             **os.environ,
             **short_spark.environment(),
-            "PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap,
+            **variables(self.bootstrap),
             "FINALIZER_WAREHOUSE_DIR": str(self.folder / "warehouse"),
             "FINALIZER_CHECKPOINT_DIR": str(self.folder / "checkpoint"),
             "FINALIZER_JARS_DIR": str(SPARK_JARS),

@@ -17,7 +17,6 @@ from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
 from deploy.topics import create_topics
-from shared.settings import Settings
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.expecting import expect_raw, expect_truth
 from tests.integration.finalizer.finalizing import (
@@ -30,6 +29,7 @@ from tests.integration.finalizer.finalizing import (
     wait_for_exit,
 )
 from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.parts.installed import kafka
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
 
@@ -53,7 +53,7 @@ def installation(tmp_path: Path, bootstrap: str, postgres: Postgres) -> Installa
 def views_bootstrap(tmp_path: Path) -> Iterator[str]:
     """A broker of another cluster, which has the views alone."""
     with Broker(tmp_path / "views-broker") as running:
-        create_topics(Settings(kafka_bootstrap=running.bootstrap), [VIEWS])
+        create_topics(kafka(running.bootstrap), [VIEWS])
         yield running.bootstrap
 
 

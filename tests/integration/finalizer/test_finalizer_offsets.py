@@ -13,8 +13,8 @@ from deploy.local.process import wait_until
 from services.finalizer.streaming import starting
 from services.finalizer.streaming.stalls import stalled
 from services.finalizer.warehouse import identity
-from shared.settings import Settings
 from shared.topics import Topic
+from tests.integration.parts.installed import kafka
 
 pytestmark = pytest.mark.integration
 
@@ -71,7 +71,7 @@ def test_a_new_checkpoint_begins_after_what_is_held_and_at_the_first_where_that_
 
 
 def test_a_topic_that_is_recreated_has_another_identity(broker: Broker, admin: AdminClient, topic: str) -> None:
-    settings = Settings(kafka_bootstrap=broker.bootstrap)
+    settings = kafka(broker.bootstrap)
     before = identity.topic_ids(settings, [topic])
     assert identity.topic_ids(settings, [topic]) == before
     admin.delete_topics([topic])[topic].result(30)

@@ -23,6 +23,7 @@ from services.finalizer.warehouse import tables
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.finalizing import Installation, Topic, a_view
 from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.parts.installed import PARTITIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
@@ -79,7 +80,7 @@ def test_what_would_do_harm_is_refused_with_what_to_do(
     # Records that are gone before they were landed.
     topic.send([a_view(f"gone-{number}") for number in range(30)])
     admin = AdminClient({"bootstrap.servers": installation.bootstrap})
-    partitions = [TopicPartition(VIEWS.name, number, OFFSET_END) for number in range(8)]
+    partitions = [TopicPartition(VIEWS.name, number, OFFSET_END) for number in range(PARTITIONS)]
     for answer in admin.delete_records(partitions).values():
         answer.result(30)
     topic.send([a_view("after")])

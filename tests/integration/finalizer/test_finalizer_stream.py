@@ -10,7 +10,6 @@ from confluent_kafka.admin import AdminClient
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child, wait_until
 from deploy.topics import create_topics
-from shared.settings import Settings
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizer.expecting import expect_truth
 from tests.integration.finalizer.finalizing import (
@@ -24,6 +23,7 @@ from tests.integration.finalizer.finalizing import (
 )
 from tests.integration.finalizer.warm_jvm import WarmJvm
 from tests.integration.parts.brokers import broker_with_topics
+from tests.integration.parts.installed import kafka
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
 
@@ -95,7 +95,7 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_on_s
     for answer in admin.delete_topics([VIEWS.name]).values():
         answer.result(30)
     wait_until(lambda: VIEWS.name not in admin.list_topics(timeout=10).topics, 30, "the topic is gone")
-    create_topics(Settings(kafka_bootstrap=installation.bootstrap), [VIEWS])
+    create_topics(kafka(installation.bootstrap), [VIEWS])
     assert installation.run_once() == 1
     lines = (installation.folder / "finalizer.log").read_text().splitlines()
     last = next(line for line in reversed(lines) if "cannot_run" in line)

@@ -16,8 +16,8 @@ from services.finalizer.streaming.batches import Batches
 from services.finalizer.streaming.stream import Stream
 from services.rim.telemetry.metrics import gauge
 from shared.metrics import FINALIZER_BATCH_AGE_SECONDS, FINALIZER_LAG_RECORDS
-from shared.settings import Settings
 from shared.topics import Topic
+from tests.integration.parts.installed import kafka
 from tests.integration.parts.slots import wait_until
 
 pytestmark = pytest.mark.integration
@@ -44,7 +44,7 @@ def test_a_batch_that_hangs_without_lag_has_an_age_that_grows(
         return 1
 
     batches = Batches(topic, work, stop)
-    source = stream.read(spark, Settings(kafka_bootstrap=broker.bootstrap), topic, offsets_max=100, starting="earliest")
+    source = stream.read(spark, kafka(broker.bootstrap), topic, offsets_max=100, starting="earliest")
     query = source.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(batches).start()
     running = threading.Thread(
         target=stream.run, args=([Stream(query, batches)], stop), kwargs={"drain_seconds_max": 300}

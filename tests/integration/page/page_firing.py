@@ -13,14 +13,14 @@ from deploy.local.ports import free_port
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.live import BUCKET_MS
-from shared.topics import LIVE, PROFILES
+from shared.topics import LIVE
 from tests.integration.alerts.notifying import notifications
 from tests.integration.page.page_alerts import CUSTOMER
 from tests.integration.parts.brokers import broker_with_topics, topics_of
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import Slot, wait_until
 from tests.unit.alerts.live import live, slice_of
 
-_PARTITIONS: Final = LIVE.partitions(PROFILES["laptop"])
 #: Buckets of 5 s that the players watch.
 BUCKETS: Final = 180
 MINUTE: Final = 60_000 // BUCKET_MS
@@ -75,7 +75,7 @@ def watch(bootstrap: str, begin_ms: int) -> None:
             whole = sum(player.is_waiting(bucket) for player in mine)
             at_ms = begin_ms + bucket * BUCKET_MS
             one = live(at_ms, partition, CUSTOMER, slices, viewers_now=len(mine), rebuffering_now=whole)
-            producer.produce(LIVE.name, codec.LIVE.encode(one), key, partition_of(key, _PARTITIONS))
+            producer.produce(LIVE.name, codec.LIVE.encode(one), key, partition_of(key, PARTITIONS))
     assert producer.flush(60) == 0
 
 

@@ -29,12 +29,12 @@ from shared.schemas.beacon import Beacon
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import STEPS
 from shared.schemas.view import View
-from shared.settings import Settings
 from shared.topics import BEACONS, REJECTED
 from tests.integration.dashboard.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
 from tests.integration.page import page_requests
 from tests.integration.page.page_views import first_hour, month, watched_by_x, watched_for_hours
 from tests.integration.parts.browsing import SOON_MS
+from tests.integration.parts.installed import kafka
 from tests.integration.query.querying import Installation as Data
 from tests.unit.dashboard.records import slice_of
 from tests.unit.query.recounting import DAY_MS
@@ -94,7 +94,7 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
             DASHBOARD_RRWEB_DIR=str(RRWEB),
         )
         query = start_query(folder, postgres, folder / "warehouse", query_port)
-        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
+        settings = kafka(broker.bootstrap)
         installation = Installation(broker, postgres, folder, dashboard, port, settings, 0)
         try:
             yield Looked(installation, query, views, now_ms, x_ms)

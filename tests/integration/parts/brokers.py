@@ -26,8 +26,8 @@ from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
 from services.rim.kafka.connection import TopicsWrong
 from shared import topics
-from shared.settings import Settings
-from shared.topics import Topic
+from shared.topics import ProfileName, Topic
+from tests.integration.parts.installed import PROFILE, kafka
 
 #: What a collector verifies at its start.
 OF_COLLECTOR: Final = (
@@ -60,7 +60,11 @@ _resting: dict[Kind, list[Broker]] = {}
 
 @contextmanager
 def broker_with_topics(
-    folder: Path, wanted: Iterable[Topic] = topics.ALL, *, properties: Mapping[str, str] | None = None
+    folder: Path,
+    wanted: Iterable[Topic] = topics.ALL,
+    *,
+    profile: ProfileName = PROFILE,
+    properties: Mapping[str, str] | None = None,
 ) -> Iterator[Broker]:
     """A running broker with these topics and no others, without groups; at the end it rests. `properties` are further settings.
 
@@ -70,13 +74,13 @@ def broker_with_topics(
     kind = frozenset((properties or {}).items())
     broker = _rested(kind) or _started(folder, properties)
     try:
-        with_topics(broker, wanted)
+        with_topics(broker, wanted, profile)
         yield broker
     finally:
         _rest(broker, kind)
 
 
-def with_topics(broker: Broker, wanted: Iterable[Topic]) -> None:
+def with_topics(broker: Broker, wanted: Iterable[Topic], profile: ProfileName = PROFILE) -> None:
     """Creates topics, as soon as the broker may have some.
 
     One that hung, or had no CPU for its session of two seconds, is fenced by its controller until its next heartbeat.
@@ -85,7 +89,7 @@ def with_topics(broker: Broker, wanted: Iterable[Topic]) -> None:
     deadline = time.monotonic() + _WAKE_SECONDS_MAX
     while declared:
         try:
-            create_topics(Settings(kafka_bootstrap=broker.bootstrap), declared)
+            create_topics(kafka(broker.bootstrap, profile), declared)
         except TopicsWrong:
             if time.monotonic() >= deadline:
                 raise

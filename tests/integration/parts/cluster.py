@@ -35,11 +35,11 @@ _NO_COORDINATOR_NOW: Final = frozenset(
 
 
 class ReplicatedSettings(Settings):
-    """An installation as small as a laptop's, on three brokers."""
+    """An installation as small as its profile, on three brokers."""
 
     @property
     def profile(self) -> Profile:
-        return replace(PROFILES["laptop"], replication_factor=NODES, min_insync_replicas=NODES - 1)
+        return replace(PROFILES[self.topics_profile], replication_factor=NODES, min_insync_replicas=NODES - 1)
 
 
 @dataclass(frozen=True)

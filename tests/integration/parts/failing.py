@@ -12,7 +12,7 @@ from shared import topics
 from shared.partitioning import partition_of
 from shared.topics import Topic
 from tests.integration.parts.brokers import OF_VIEWS, with_topics, without_topics
-from tests.integration.parts.feed import FINISH, PARTITIONS, Feed, Rows, committed, expect
+from tests.integration.parts.feed import FINISH, Feed, Rows, committed, expect, partitions_of
 from tests.integration.parts.slots import PROCESSOR, Slot, wait_until
 
 #: Group members that die are noticed soon, and views finish soon; the store is written often. A commit costs a broker 7 ms of CPU
@@ -97,7 +97,7 @@ class Scene:
     def send(self, key: bytes, *values: bytes, partition: int | None = None) -> None:
         """Appends records to `beacons` as they are, to the key's partition unless another is given."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 1_100_000})
-        to = partition_of(key, PARTITIONS) if partition is None else partition
+        to = partition_of(key, len(partitions_of(producer, topics.BEACONS))) if partition is None else partition
         for value in values:
             producer.produce(topics.BEACONS.name, value, key, to)
         assert producer.flush(30) == 0

@@ -15,9 +15,6 @@ from shared.partitioning import partition_of, view_key
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 
-PARTITIONS = topics.BEACONS.partitions(topics.PROFILES["laptop"])
-#: By topic, of all of them.
-COUNTS = {topic.name: topic.partitions(topics.PROFILES["laptop"]) for topic in topics.ALL}
 #: Views finish soon.
 FINISH = {
     "VIDEO_VIEWS_FINISH_CLEAN_MS": "1500",
@@ -68,6 +65,13 @@ def story(view_id: str, random_: random.Random, text_bytes: int = 10) -> list[Be
     return beacons
 
 
+def partitions_of(client: Consumer | Producer, topic: topics.Topic) -> range:
+    """The numbers of the topic's partitions, as its broker has them."""
+    found = client.list_topics(topic.name, timeout=60).topics[topic.name]
+    assert found.error is None, found.error
+    return range(len(found.partitions))
+
+
 class Feed(threading.Thread):
     """Produces the beacons of many views, interleaved, some twice; keeps what is true."""
 
@@ -78,6 +82,7 @@ class Feed(threading.Thread):
         super().__init__(name="feed")
         self._random = random.Random(seed)
         self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, **LINGER})
+        self._partitions = len(partitions_of(self._producer, topics.BEACONS))
         ids = [f"{prefix}-{number}" for number in range(views)]
         self._views = {view_id: story(view_id, self._random, text_bytes) for view_id in ids}
         self._seconds = seconds
@@ -138,7 +143,7 @@ class Feed(threading.Thread):
                 topics.BEACONS.name,
                 codec.BEACON.encode(record),
                 key,
-                partition_of(key, PARTITIONS),
+                partition_of(key, self._partitions),
                 on_delivery=self._delivered,
             )
         self._producer.poll(0)
@@ -160,10 +165,15 @@ class Rows:
                 **UNHURRIED,
             }
         )
-        self._consumer.assign([TopicPartition(topics.VIEWS.name, number, 0) for number in range(PARTITIONS)])
+        self._is_assigned = False
         self.rows: list[View] = []
 
     def read(self) -> list[View]:
+        if not self._is_assigned:
+            # The topic may be made after this.
+            places = [TopicPartition(topics.VIEWS.name, at, 0) for at in partitions_of(self._consumer, topics.VIEWS)]
+            self._consumer.assign(places)
+            self._is_assigned = True
         while True:
             messages = self._consumer.consume(1000, 0.3)
             if not messages:
@@ -181,13 +191,14 @@ class Rows:
 def committed(bootstrap: str, topic: topics.Topic) -> list[Message]:
     """All committed records of a topic."""
     with _reader(bootstrap, "test-committed") as consumer:
-        return _to_end(consumer, [TopicPartition(topic.name, number, 0) for number in range(PARTITIONS)])
+        return _to_end(consumer, [TopicPartition(topic.name, at, 0) for at in partitions_of(consumer, topic)])
 
 
 def uncommitted(bootstrap: str, application: str, topic: topics.Topic) -> list[Message]:
     """The records of an input that the application's commits do not cover yet."""
     with _reader(bootstrap, application) as consumer:
-        offsets = consumer.committed([TopicPartition(topic.name, number) for number in range(PARTITIONS)], timeout=60)
+        places = [TopicPartition(topic.name, at) for at in partitions_of(consumer, topic)]
+        offsets = consumer.committed(places, timeout=60)
         return _to_end(consumer, [TopicPartition(topic.name, at.partition, max(0, at.offset)) for at in offsets])
 
 

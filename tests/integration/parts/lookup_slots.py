@@ -13,7 +13,8 @@ from deploy.local.ports import free_port
 from services.rim.http.credentials import SCOPES, entry
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
-from tests.integration.parts.feed import PARTITIONS, beacon
+from tests.integration.parts.feed import beacon
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import PROCESSOR, Slot, wait_until
 
 TOKEN = "a token of sixteen or more"

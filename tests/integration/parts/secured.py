@@ -23,6 +23,7 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from shared.settings import Settings
 from tests.integration.parts.brokers import format_data
+from tests.integration.parts.installed import PROFILE, variables
 
 #: In every password and token of these tests, so that each place that prints one is found.
 MARK: Final = "s3cret"
@@ -93,6 +94,7 @@ class SecuredBroker:
         return Settings(
             **{  # type: ignore[arg-type]
                 "kafka_bootstrap": self.bootstrap,
+                "topics_profile": PROFILE,
                 "kafka_security_protocol": "sasl_ssl",
                 "kafka_ca_file": str(self.authority.ca_file),
                 "kafka_username": user,
@@ -107,7 +109,7 @@ class SecuredBroker:
         password.write_text(password_of(user) + "\n")
         token.write_text(ADMIN_TOKEN)
         return {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap,
+            **variables(self.bootstrap),
             "PLAYHEAD_KAFKA_SECURITY_PROTOCOL": "sasl_ssl",
             "PLAYHEAD_KAFKA_CA_FILE": str(self.authority.ca_file),
             "PLAYHEAD_KAFKA_USERNAME": user,

@@ -12,6 +12,7 @@ from pathlib import Path
 from deploy.local import process
 from deploy.local.ports import free_port
 from tests.chaos import logs
+from tests.integration.parts.installed import variables
 
 ROOT = Path(__file__).parents[3]
 PROCESSOR = ("services.processor",)
@@ -57,7 +58,7 @@ class Slot:
         self.state_dir = folder / f"state-{number}"
         self._environ = {
             **os.environ,
-            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            **variables(bootstrap),
             "PROCESSOR_SLOT": f"test/{number}",
             "PROCESSOR_STATE_DIR": str(self.state_dir),
             "PROCESSOR_ADMIN_HOST": address,

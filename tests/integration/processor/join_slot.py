@@ -16,6 +16,7 @@ from services.processor.runtime.standby.roles import RoleTimeouts
 from services.processor.settings import ProcessorSettings
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import logs
+from tests.integration.parts.installed import PROFILE
 from tests.unit.processor.engine.joining import OPEN, Session, application
 
 #: So long that nothing is late and only a record far ahead closes a session: the result does not depend on the machine.
@@ -38,6 +39,7 @@ def main() -> int:
     bootstrap, folder, number, store_format = sys.argv[1:]
     settings = ProcessorSettings(
         kafka_bootstrap=bootstrap,
+        topics_profile=PROFILE,
         slot=f"test/{number}",
         state_dir=Path(folder) / number,
         flush_interval_ms=500,

@@ -17,13 +17,13 @@ from services.processor.engine.driver import Driver
 from shared import topics
 from shared.partitioning import partition_of
 from shared.topics import Topic
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import ROOT, wait_until
 from tests.integration.processor.join_slot import SESSIONS
 from tests.unit.processor.engine.joining import CHANGELOG, JOINED, LEFT, RIGHT, application
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-PARTITIONS = LEFT.partitions(topics.PROFILES["laptop"])
 HOUR_MS = 3_600_000
 InputRecord = tuple[Topic, bytes, bytes]
 

@@ -22,6 +22,7 @@ from shared.measures import COUNTED, COUNTED_MS, COUNTS, FIELDS, HISTOGRAMS, SUM
 from shared.schemas.view import View
 from shared.statistics.histogram import bucket_of
 from tests.integration.finalizer.finalizing import HOUR_MS, MORNING_MS, a_view
+from tests.integration.parts.installed import variables
 
 DAY_MS = 24 * HOUR_MS
 SOURCES = ("mux", "cmcd", "native")
@@ -37,7 +38,7 @@ class Service:
     def __init__(self, bootstrap: str, dsn: str, log_file: Path, **settings: str) -> None:
         self._admin = f"http://127.0.0.1:{(port := free_port())}"
         environ = os.environ | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            **variables(bootstrap),
             "SERVING_POSTGRES_DSN": dsn,
             "SERVING_SESSION_MS": str(SESSION_MS),
             "SERVING_LIVE_DAYS": "0",

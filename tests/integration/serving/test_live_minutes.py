@@ -42,6 +42,7 @@ from shared.schemas.live_minute import (
     minute_of,
 )
 from tests.integration.finalizer.finalizing import RawRecord, Topic
+from tests.integration.parts.installed import variables
 from tests.integration.serving.test_serving import Service
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -177,7 +178,7 @@ def test_minutes_are_a_recount_of_the_topic_wherever_the_process_is_killed(
     settings = ServingSettings.load(
         {
             "SERVING_POSTGRES_DSN": dsn,
-            "PLAYHEAD_KAFKA_BOOTSTRAP": own_broker.bootstrap,
+            **variables(own_broker.bootstrap),
             "SERVING_LIVE_STEPS_HOURS": "744",
         }
     )

@@ -22,6 +22,7 @@ from services.serving.settings import ServingSettings
 from shared import topics
 from shared.schemas.view import View
 from tests.integration.finalizer.finalizing import Topic, newest
+from tests.integration.parts.installed import variables
 from tests.integration.serving.hot import Service, generated, kept, recounted
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -175,7 +176,7 @@ def test_repair_mends_sums_and_brings_rows_that_are_missing(scene: Scene) -> Non
     scene.until_true()
     wait_until(lambda: scene.query("SELECT is_whole FROM serving.coverage") == [(True,)], SECONDS_MAX, "it is whole")
     differing = lambda: compare(connection, -1.0)  # noqa: E731
-    environ = {"SERVING_POSTGRES_DSN": scene.dsn, "PLAYHEAD_KAFKA_BOOTSTRAP": scene.broker.bootstrap}
+    environ = {"SERVING_POSTGRES_DSN": scene.dsn, **variables(scene.broker.bootstrap)}
     settings = ServingSettings.load(environ | {"SERVING_CLOSED_SECONDS": "0"})
     with psycopg.connect(scene.dsn, autocommit=True) as connection:
         # The rollups as the finalizer would have them.

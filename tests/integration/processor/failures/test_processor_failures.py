@@ -16,10 +16,10 @@ from services.processor.engine.state.rows import pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.partition.transaction import Committer, Unclear
 from services.rim.process.crash_points import CrashPoint, CrashPoints
-from shared.settings import Settings
 from shared.topics import BEACONS, VIDEO_VIEWS_CHANGELOG
 from tests.integration.parts.failing import Scene, delete_group
-from tests.integration.parts.feed import COUNTS, PARTITIONS, committed
+from tests.integration.parts.feed import committed
+from tests.integration.parts.installed import COUNTS, PARTITIONS, kafka
 from tests.integration.parts.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -87,7 +87,7 @@ def test_kill_at_every_step_of_a_takeover(scene: Scene) -> None:
     scene.feed(views=100, seconds=6)
     wait_until(lambda: with_state(scene) == PARTITIONS, "every partition has something to replay")
     slot.kill()
-    killed_at(slot, "fenced:5", "replaying:5")
+    killed_at(slot, *(f"{point}:{PARTITIONS - 1}" for point in ("fenced", "replaying")))
     scene.expect_truth()
 
 
@@ -149,7 +149,7 @@ class Overtaken(CrashPoints):
 
 @pytest.mark.parametrize("point", ["begun", "offsets_sent"])
 def test_a_successors_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
-    settings, partition = Settings(kafka_bootstrap=scene.broker.bootstrap), 3
+    settings, partition = kafka(scene.broker.bootstrap), 3
     former, successor = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
     former.init_transactions(30)
     changes: dict[bytes, bytes | None] = {b"\x04acme:former": pack(0, b"row")}

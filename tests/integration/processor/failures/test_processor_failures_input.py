@@ -11,7 +11,8 @@ from services.processor.engine.state.rows import pack
 from shared import codec, topics
 from shared.partitioning import partition_of
 from tests.integration.parts.failing import Scene
-from tests.integration.parts.feed import PARTITIONS, beacon, newest, observed
+from tests.integration.parts.feed import beacon, newest, observed
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import wait_until
 from tests.integration.processor.raising_slot import PROGRAM, RAISES, TOO_LARGE
 from tests.integration.processor.stores import change_position

@@ -25,9 +25,8 @@ from services.processor.runtime.store.rocksdb_options import Memory
 from services.processor.runtime.store.stores import Stores
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoint, CrashPoints
-from shared.settings import Settings
 from tests.integration.parts.failing import Scene
-from tests.integration.parts.feed import COUNTS
+from tests.integration.parts.installed import COUNTS, kafka, variables
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +44,7 @@ def key(number: int) -> bytes:
 
 def filled(scene: Scene) -> int:
     """A changelog of many commits, each of which deletes every second row of the one before; its rows, deletions too."""
-    producer = partition_producer(Settings(kafka_bootstrap=scene.broker.bootstrap), APPLICATION, PARTITION)
+    producer = partition_producer(kafka(scene.broker.bootstrap), APPLICATION, PARTITION)
     producer.init_transactions(30)
     committer = Committer(producer, APPLICATION, PARTITION, COUNTS)
     rows = 0
@@ -118,7 +117,9 @@ def test_a_restore_in_which_the_partition_is_taken_away_goes_on_when_it_comes_ba
 ) -> None:
     rows = filled(scene)
     given_up, progress = threading.Event(), RestoreProgress()
-    settings = ProcessorSettings(kafka_bootstrap=scene.broker.bootstrap, slot="test/0", state_dir=tmp_path / "state")
+    settings = ProcessorSettings.load(
+        {**variables(scene.bootstrap), "PROCESSOR_SLOT": "test/0", "PROCESSOR_STATE_DIR": str(tmp_path / "state")}
+    )
     plan = Plan(settings, APPLICATION)
     leaving = replace(plan, crash_points=GivingUp(given_up))
     with pytest.raises(GivenUp):

@@ -16,7 +16,8 @@ from shared.topics import BEACONS, PRESENCE
 from tests.chaos.faults import DROPPED
 from tests.integration.parts.cluster import NODES, Cluster, ReplicatedSettings
 from tests.integration.parts.failing import Scene, scene_of
-from tests.integration.parts.feed import PARTITIONS, Feed, observed, uncommitted
+from tests.integration.parts.feed import Feed, observed, uncommitted
+from tests.integration.parts.installed import PARTITIONS, PROFILE, variables
 from tests.integration.parts.slots import Slot, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -34,7 +35,7 @@ COORDINATORS: Final = ("__transaction_state", "__consumer_offsets")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Brokers behind proxies. Broker n % 3 + 1 leads partition n of every topic."""
     with Cluster(tmp_path_factory.mktemp("cluster"), proxied=True) as running:
-        settings = ReplicatedSettings(kafka_bootstrap=running.bootstrap)
+        settings = ReplicatedSettings(kafka_bootstrap=running.bootstrap, topics_profile=PROFILE)
         wanted = [
             _new(topic.name, topic.partitions(settings.profile), topic.config(settings.profile), NODES)
             for topic in [*application(FinishRules()).topics, PRESENCE]
@@ -79,7 +80,7 @@ def test_a_broker_that_hangs_stops_the_clocks_of_its_own_partitions_alone(
     monkeypatch.setattr(end_offsets, "ANSWER_SECONDS_MAX", 600.0)
     led = leaders(cluster)
     watched = [at for partitions in led.values() for at in partitions]
-    ends = Ends(ReplicatedSettings(kafka_bootstrap=cluster.proxied_bootstrap))
+    ends = Ends(ReplicatedSettings(kafka_bootstrap=cluster.proxied_bootstrap, topics_profile=PROFILE))
     ends.start()
     ends.watch(watched)
     try:
@@ -149,7 +150,7 @@ def expect_ended(cluster: Cluster, slots: list[Slot]) -> None:
 def test_a_slot_goes_on_with_the_partitions_whose_leaders_do_not_hang_and_takes_them_over(
     cluster: Cluster, scene: Scene
 ) -> None:
-    through = CALM | {"PLAYHEAD_KAFKA_BOOTSTRAP": cluster.proxied_bootstrap}
+    through = CALM | variables(cluster.proxied_bootstrap)
     first = scene.started(**through)
     wait_until(lambda: len(taken(first)) == PARTITIONS, "all partitions are taken over")
     cluster.proxies[HANGING].hang()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deploy.local import process
-from tests.integration.parts.feed import PARTITIONS
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import ROOT, wait_until
 
 WANTED = 2 * PARTITIONS

@@ -13,9 +13,9 @@ from services.processor.engine.state.meta import Meta
 from services.processor.runtime.operations.state.copies import copied
 from shared import topics
 from shared.partitioning import partition_of
-from shared.settings import Settings
 from tests.integration.parts.failing import Scene
-from tests.integration.parts.feed import PARTITIONS, Feed
+from tests.integration.parts.feed import Feed
+from tests.integration.parts.installed import PARTITIONS, kafka, variables
 from tests.integration.parts.slots import wait_until
 from tests.integration.processor.growing.growth import WANTED, Growth
 
@@ -25,7 +25,7 @@ GROWN = str(WANTED)
 
 
 def begun(scene: Scene, *arguments: str, crash_at: str = "") -> Growth:
-    environ = {"PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap, "PLAYHEAD_LOG_LEVEL": "error"}
+    environ = {**variables(scene.bootstrap), "PLAYHEAD_LOG_LEVEL": "error"}
     return Growth(scene.folder, environ | ({"PROCESSOR_CRASH_AT": crash_at} if crash_at else {}), *arguments)
 
 
@@ -50,7 +50,7 @@ def load(scene: Scene) -> Feed:
 
 def rows_of(scene: Scene, partition: int) -> tuple[dict[bytes, bytes], Meta | None]:
     """The committed rows of a partition, with its position."""
-    settings = Settings(kafka_bootstrap=scene.bootstrap)
+    settings = kafka(scene.bootstrap)
     application = APPLICATIONS["video_views"]({})
     with copied(settings, application, partition, scene.folder / f"copy-{uuid.uuid4().hex}") as copy:
         return dict(copy.rows()), copy.meta

@@ -28,12 +28,12 @@ from services.finalizer.streaming.raw import RawLanding
 from services.rim.process.crash_points import CrashPoints
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
-from shared.settings import Settings
 from shared.topics import Topic
 from tests.integration.dashboard.dashboard_parts import WATCHER, start_dashboard
 from tests.integration.finalizer.warehouse.warehousing import NOW_MS, Warehouse
 from tests.integration.parts.brokers import OF_VIEWS
-from tests.integration.parts.feed import PARTITIONS, beacon
+from tests.integration.parts.feed import beacon
+from tests.integration.parts.installed import PARTITIONS, kafka, variables
 from tests.integration.parts.lookup_slots import T0, VIEW_IDS, LookupSlot, send
 from tests.integration.parts.slots import wait_until
 from tests.integration.processor.growing.growth import WANTED, Growth
@@ -117,7 +117,7 @@ def kept(broker: Broker) -> set[tuple[int, int]]:
 
 
 def grow(broker: Broker, folder: Path) -> None:
-    growth = Growth(folder, {"PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap})
+    growth = Growth(folder, variables(broker.bootstrap))
     assert growth.ended() == 0, growth.said
 
 
@@ -148,11 +148,10 @@ def ended(serving: Service, *slots: LookupSlot) -> Iterator[None]:
 def landing(broker: Broker, warehouse: Warehouse, *, once: bool = False) -> Iterator[None]:
     """The finalizer's stream of topic `beacons`, from its checkpoint on; `once`: until all that there is has landed."""
     stop, topic = threading.Event(), topics.BEACONS.name
-    kafka = Settings(kafka_bootstrap=broker.bootstrap)
     work = RawLanding(
         warehouse.settings.warehouse_dir, topic, "its id", clock_ms=lambda: NOW_MS, crash_points=CrashPoints()
     )
-    records = stream.read(warehouse.spark, kafka, topic, offsets_max=100_000, starting="earliest")
+    records = stream.read(warehouse.spark, kafka(broker.bootstrap), topic, offsets_max=100_000, starting="earliest")
     batches = Batches("bronze", work, stop)
     started = stream.start(records, batches, warehouse.settings, trigger_seconds=2, once=once)
     failed: list[BaseException] = []

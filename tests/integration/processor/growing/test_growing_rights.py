@@ -18,6 +18,7 @@ from tests.integration.collector.collecting import Collector, answered
 from tests.integration.parts.brokers import OF_VIEWS
 from tests.integration.parts.failing import Scene, scene_of
 from tests.integration.parts.feed import observed
+from tests.integration.parts.installed import variables
 from tests.integration.parts.secured import Authority, SecuredBroker, secured_broker
 from tests.integration.parts.slots import wait_until
 from tests.integration.processor.growing.growth import WANTED, Growth
@@ -38,7 +39,7 @@ def installed(secured: SecuredBroker) -> None:
     granted = subprocess.run(
         [sys.executable, "-m", "deploy.rights"],
         cwd=ROOT,
-        env={**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": secured.broker.bootstrap},
+        env={**os.environ, **variables(secured.broker.bootstrap)},
         capture_output=True,
         text=True,
         timeout=120,

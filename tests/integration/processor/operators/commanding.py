@@ -11,6 +11,7 @@ from services.processor.catalogue import APPLICATIONS
 from services.processor.runtime.operations.state import whole
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoints
+from tests.integration.parts.installed import variables
 from tests.integration.parts.slots import ROOT
 
 SECONDS_MAX: Final = 120.0
@@ -34,7 +35,7 @@ class Commands:
         output = self._folder / f"command-{self._count}.log"
         environ = {
             **os.environ,
-            "PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap,
+            **variables(self.bootstrap),
             **self._environ,
             **({"PROCESSOR_CRASH_AT": crash_at} if crash_at else {}),
         }
@@ -57,7 +58,7 @@ class Commands:
 
     def held(self) -> list[whole.Done]:
         """What the application holds now: rows and offsets of each partition."""
-        settings = ProcessorSettings.load({"PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap, **self._environ})
+        settings = ProcessorSettings.load({**variables(self.bootstrap), **self._environ})
         application = APPLICATIONS["video_views"]({}).under(settings.application_id("video_views"))
         return whole.export(settings, application, Path("nowhere"), is_dry=True, points=CrashPoints())
 

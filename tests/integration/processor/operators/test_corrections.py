@@ -15,9 +15,8 @@ from services.processor.catalogue import APPLICATIONS
 from services.processor.runtime.operations import corrections
 from services.processor.settings import ProcessorSettings
 from shared import topics
-from shared.settings import Settings
 from tests.integration.parts.failing import Scene
-from tests.integration.parts.feed import PARTITIONS
+from tests.integration.parts.installed import PARTITIONS, kafka, variables
 from tests.integration.parts.slots import wait_until
 from tests.integration.processor.operators.commanding import Commands
 
@@ -36,7 +35,7 @@ def create_again(scene: Scene) -> None:
     admin = AdminClient({"bootstrap.servers": scene.bootstrap})
     admin.delete_topics([NAME])[NAME].result()
     wait_until(lambda: NAME not in admin.list_topics(timeout=10).topics, "the topic is gone")
-    create_topics(Settings(kafka_bootstrap=scene.bootstrap), [topics.BEACONS])
+    create_topics(kafka(scene.bootstrap), [topics.BEACONS])
 
 
 def leader_epoch(scene: Scene) -> int:
@@ -105,7 +104,7 @@ def test_clocks_that_are_ahead_are_listed_and_set_back_under_a_slot_at_work(scen
     scene.feed(seconds=1)
     scene.expect_truth()
     slot.kill()
-    settings = ProcessorSettings(kafka_bootstrap=scene.bootstrap)
+    settings = ProcessorSettings.load(variables(scene.bootstrap))
     ahead_ms, began_at = time.time_ns() // 1_000_000 + 3_600_000, time.monotonic()
     corrections._correct(
         settings,

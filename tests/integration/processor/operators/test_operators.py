@@ -13,7 +13,8 @@ from shared import codec, topics
 from shared.partitioning import view_key
 from shared.topics import Topic
 from tests.integration.parts.brokers import OF_VIEWS
-from tests.integration.parts.feed import PARTITIONS, beacon
+from tests.integration.parts.feed import beacon
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.lookup_slots import T0, VIEW_IDS, LookupSlot, partition, send
 from tests.integration.parts.slots import wait_until
 from tests.integration.processor.raising_slot import PROGRAM, TOO_LARGE

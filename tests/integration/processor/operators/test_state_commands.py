@@ -15,7 +15,8 @@ from deploy.local.broker import Broker
 from shared import codec, topics
 from tests.documents import run_by
 from tests.integration.parts.failing import Scene, scene_of
-from tests.integration.parts.feed import PARTITIONS, beacon, observed, uncommitted
+from tests.integration.parts.feed import beacon, observed, uncommitted
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import ROOT, Slot, wait_until
 from tests.integration.processor.operators.commanding import KILLED, Commands
 

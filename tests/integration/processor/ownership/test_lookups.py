@@ -11,7 +11,7 @@ import pytest
 from deploy.local.broker import Broker
 from shared.topics import Topic
 from tests.integration.parts.brokers import OF_VIEWS
-from tests.integration.parts.feed import PARTITIONS
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.lookup_slots import VIEW_IDS, LookupSlot, owners, partition, send
 from tests.integration.parts.slots import wait_until
 

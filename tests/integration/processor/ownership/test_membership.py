@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import logs, rolling
-from tests.chaos.feed import PARTITIONS
+from tests.chaos.feed import PARTITIONS, PROFILE
 from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.parts.slots import Slot, wait_until
 
@@ -26,9 +26,15 @@ def session_seconds() -> int:
 @pytest.fixture
 def slots(tmp_path: Path, session_seconds: int) -> Iterator[list[Slot]]:
     """Three slots on a broker of their own, each with its share."""
-    with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
+    with broker_with_topics(tmp_path / "broker", OF_VIEWS, profile=PROFILE) as broker:
         started = [
-            Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(session_seconds * 1000))
+            Slot(
+                broker.bootstrap,
+                tmp_path,
+                number,
+                PLAYHEAD_TOPICS_PROFILE=PROFILE,
+                PROCESSOR_SESSION_MS=str(session_seconds * 1000),
+            )
             for number in range(3)
         ]
         try:
@@ -127,6 +133,7 @@ def test_a_slot_is_replaced_by_a_new_process_and_nobody_elses_partitions_move(
         100,
         PROCESSOR_SLOT="test/0",
         PROCESSOR_STATE_DIR=state_dir,
+        PLAYHEAD_TOPICS_PROFILE=PROFILE,
         PROCESSOR_SESSION_MS=session_ms,
     )
     try:
@@ -154,9 +161,15 @@ def test_a_rolling_restart_with_standbys_moves_only_the_departing_slots_partitio
 
 def test_partitions_that_a_kill_between_two_rounds_of_a_rebalance_left_to_nobody_are_taken(tmp_path: Path) -> None:
     """A slot is killed when it is to give partitions up, and comes back with the others before its session ends."""
-    with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
+    with broker_with_topics(tmp_path / "broker", OF_VIEWS, profile=PROFILE) as broker:
         first, second = (
-            Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000))
+            Slot(
+                broker.bootstrap,
+                tmp_path,
+                number,
+                PLAYHEAD_TOPICS_PROFILE=PROFILE,
+                PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000),
+            )
             for number in range(2)
         )
         try:

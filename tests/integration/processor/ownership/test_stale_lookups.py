@@ -8,6 +8,7 @@ import pytest
 from deploy.local.broker import Broker
 from shared.topics import Topic
 from tests.integration.parts.brokers import OF_VIEWS
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.lookup_slots import VIEW_IDS, LookupSlot, partition, send
 from tests.integration.parts.slots import wait_until
 
@@ -34,7 +35,7 @@ def replicas(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[LookupSlot, L
             one.slot.start()
         send(own_broker, range(1, 4))
         wait_until(lambda: all(one.slot.is_ready() for one in (home, other, standby)), "all are ready")
-        wait_until(lambda: len(copied(other)) == 4, "the standby has copies of half of the partitions")
+        wait_until(lambda: len(copied(other)) == PARTITIONS // 2, "the standby has copies of half of the partitions")
         wait_until(lambda: all(one.knows(3) for one in (home, other, standby)), "everybody answers for every view")
         yield home, standby, other
     finally:
@@ -88,7 +89,7 @@ def test_a_standby_reports_its_lag_answers_stale_and_is_found_once_it_works_the_
         """What they see changes from one request to the next: a copy is behind whenever the owner has committed."""
         partitions.clear()
         partitions.update(worked(home))
-        return len(partitions) == 4 and copied(home) == copied(standby) == copied(other) == partitions
+        return len(partitions) == PARTITIONS // 2 and copied(home) == copied(standby) == copied(other) == partitions
 
     wait_until(agree, "all three see copies of just those partitions that slot 0 works")
     lag_of = 'playhead_processor_standby_lag_records{{partition="{}"}}'

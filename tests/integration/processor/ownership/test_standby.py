@@ -9,6 +9,7 @@ from deploy.local.broker import Broker
 from shared.topics import Topic
 from tests.integration.parts.brokers import OF_VIEWS
 from tests.integration.parts.feed import FINISH, Feed, Rows, expect
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -82,8 +83,8 @@ def copies(slot: Slot) -> set[int]:
 def is_calm(first: Host, second: Host) -> None:
     """Waits until each slot has its half of the partitions, and its standby copies of just these."""
     for slot, standby in ((first.home, second.standby), (second.home, first.standby)):
-        wait_until(lambda slot=slot: slot.working() == 4, f"slot {slot.number} works its half")  # type: ignore[misc]
-        wait_until(lambda standby=standby: len(copies(standby)) == 4, f"{standby.number} has copies")  # type: ignore[misc]
+        wait_until(lambda slot=slot: slot.working() == PARTITIONS // 2, f"slot {slot.number} works its half")  # type: ignore[misc]
+        wait_until(lambda standby=standby: len(copies(standby)) == PARTITIONS // 2, f"{standby.number} has copies")  # type: ignore[misc]
 
 
 def test_a_dead_hosts_slots_go_on_from_warm_copies_and_come_home_again(
@@ -100,14 +101,14 @@ def test_a_dead_hosts_slots_go_on_from_warm_copies_and_come_home_again(
         # A standby that was there before its home has worked the slot once already.
         taken, handed_over = count(second.standby, "partition_taken_over"), count(second.standby, "handing_over")
         first.kill()
-        wait_until(lambda: second.standby.working() == 4, "the standby works the dead slot's partitions")
+        wait_until(lambda: second.standby.working() == PARTITIONS // 2, "the standby works the dead slot's partitions")
         assert count(second.home, "assigned") == assigned, "no other slot's partitions moved"
         # Warm: what was replayed is a tail, not the state.
         replayed = [int(str(event["replayed_rows"])) for event in second.standby.events("partition_taken_over")[taken:]]
         assert max(replayed) < 60
         first.start()
         wait_until(lambda: count(second.standby, "handing_over") > handed_over, "the slot is handed back to its home")
-        wait_until(lambda: first.home.working() == 4, "home works it again")
+        wait_until(lambda: first.home.working() == PARTITIONS // 2, "home works it again")
         feed.finish()
         expect(feed.truth, feed.repeats, rows, seconds=90)
     finally:
@@ -125,6 +126,6 @@ def test_a_slot_that_gets_a_stop_signal_hands_over_to_its_standby_without_a_reba
     )
     assigned, handed_over = count(second.home, "assigned"), count(first.home, "handing_over")
     assert first.home.terminate() == 0, first.home.log_tail()
-    wait_until(lambda: second.standby.working() == 4, "the standby works the slot")
+    wait_until(lambda: second.standby.working() == PARTITIONS // 2, "the standby works the slot")
     assert count(first.home, "handing_over") == handed_over + 1
     assert count(second.home, "assigned") == assigned

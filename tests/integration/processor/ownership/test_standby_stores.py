@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from services.processor.engine.state.local import LocalMeta
 from tests.integration.parts.failing import Scene
-from tests.integration.parts.feed import PARTITIONS
+from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import Slot, wait_until
 from tests.integration.processor.stores import DAY_MS, change_position, garbage, ghost, written
 
@@ -49,7 +49,7 @@ def stand_by(standby: Slot) -> None:
 
     def has_copies() -> bool:
         logged = standby.events("standing_by")[before:]
-        return bool(logged) and len(logged[-1]["partitions"]) == 8  # type: ignore[arg-type]
+        return bool(logged) and len(logged[-1]["partitions"]) == PARTITIONS  # type: ignore[arg-type]
 
     wait_until(has_copies, "the standby has copies")
 
@@ -88,7 +88,7 @@ def test_copies_that_are_corrupt_too_old_or_gone_are_made_again(scene: Scene) ->
     assert "ms old" in discarded[3]
     scene.feed(views=60, seconds=2).finish()
     home.kill()
-    wait_until(lambda: len(standby.events("partition_taken_over")) >= 8, "the standby works the slot")
+    wait_until(lambda: len(standby.events("partition_taken_over")) >= PARTITIONS, "the standby works the slot")
     scene.expect_truth()
     # Read only now, when it is worked: what the takeover did not meet, the core did.
     assert {event["partition"] for event in standby.events("store_discarded")} <= {0, 1, 3}
@@ -97,11 +97,11 @@ def test_copies_that_are_corrupt_too_old_or_gone_are_made_again(scene: Scene) ->
 
 def test_a_copy_that_is_ahead_of_the_changelog_ends_the_standby_and_not_the_slot(scene: Scene) -> None:
     home, standby, stores = stopped_standby(scene)
-    change_position(stores / "4", lambda position: msgspec.structs.replace(position, changelog_offset=1 << 40))
+    change_position(stores / "3", lambda position: msgspec.structs.replace(position, changelog_offset=1 << 40))
     standby.start()
     assert standby.ended() == 1
     assert "has lost committed records" in standby.last_line()
-    shutil.rmtree(stores / "4")
+    shutil.rmtree(stores / "3")
     stand_by(standby)
     scene.expect_truth()
     assert standby.terminate() == 0
@@ -110,9 +110,9 @@ def test_a_copy_that_is_ahead_of_the_changelog_ends_the_standby_and_not_the_slot
 
 def test_a_copy_whose_last_commit_has_no_marker_yet_is_kept(scene: Scene) -> None:
     home, standby, stores = stopped_standby(scene)
-    with open_transaction(scene.bootstrap, CHANGELOG, 4) as end:
+    with open_transaction(scene.bootstrap, CHANGELOG, 3) as end:
         # As a slot's own store stands after its commit: beyond what others may read until the marker is written.
-        change_position(stores / "4", lambda position: msgspec.structs.replace(position, changelog_offset=end))
+        change_position(stores / "3", lambda position: msgspec.structs.replace(position, changelog_offset=end))
         stand_by(standby)
     scene.expect_truth()
     assert standby.terminate() == 0

@@ -1,15 +1,16 @@
 """Parts of the demo play at the same time: their lines keep the parts' order, and the first error ends them all."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from deploy.demo.applications.part import Refused, line
+from deploy.demo.applications.part import Refused, Running, line
 from deploy.demo.applications.playing import Ended, at_once, holds
 from deploy.demo.comparing.compare import Line
 from deploy.local.supervisor import Supervisor
+from shared.settings import Settings
 
 SECONDS_MAX = 60.0
 
@@ -54,3 +55,20 @@ def test_the_first_error_is_raised_and_ends_what_still_waits(tmp_path: Path) -> 
         at_once([waiting, refused], ended)
     assert gone.wait(SECONDS_MAX)
     assert len(ends) == 1
+
+
+def test_a_lookup_that_is_not_answered_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([(503, {}), (0, None), (200, {"data": [1]}), (200, "asked once too often")])
+    monkeypatch.setattr(Running, "ask", lambda _running, _method, _path: next(answers))
+    assert a_part(until=lambda is_there: any(is_there() for _ in range(9))).found("/traces/1") == {"data": [1]}
+
+
+def test_a_lookup_that_is_not_answered_in_time_has_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Running, "ask", lambda _running, _method, _path: (404, {"error": "unknown"}))
+    assert a_part(until=lambda is_there: is_there() or is_there()).found("/traces/1") is None
+
+
+def a_part(until: Callable[[Callable[[], bool]], bool]) -> Running:
+    """A part that waits as `until` does, and sends nothing."""
+    address = "http://127.0.0.1:1"
+    return Running(Settings(), address, address, "", Path(), address, str, until, print)
