@@ -35,7 +35,7 @@ class Profile:
 
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
-    # Each partition costs a producer, a store and CPU time in every process: as few as two slots share, for tests.
+    # For tests: each partition costs a producer, a store and CPU time, and of four, two slots have two each.
     "small": Profile("small", replication_factor=1, min_insync_replicas=1, view_partitions=4, recording_partitions=4),
     "laptop": Profile("laptop", replication_factor=1, min_insync_replicas=1, view_partitions=8, recording_partitions=8),
     # Three small brokers of one machine: as safe as production, without its many partitions.

@@ -28,7 +28,7 @@ _BYTES_MAX: Final = 1 << 20
 #: `PR_SET_PDEATHSIG` of Linux's prctl(2).
 _SET_SIGNAL_OF_PARENTS_DEATH: Final = 1
 #: What tests have groups of (`tests/control_groups.py`), and where.
-_GROUPED: Final = ("cpu", "cpuacct")
+_GROUPED: Final = frozenset({"cpu", "cpuacct"})
 _GROUPS: Final = Path("/sys/fs/cgroup")
 
 
@@ -39,8 +39,11 @@ class _Server:
         self._listener = listener
         self._run = run
         self._clients: dict[int, socket.socket] = {}
-        #: Of its forks; None while one runs.
-        self._codes: dict[int, int | None] = {}
+        #: Of forks that run, by process id: their numbers. An id may be given out again, a number is not.
+        self._running: dict[int, int] = {}
+        #: Of forks that have ended, by number.
+        self._codes: dict[int, int] = {}
+        self._count = 0
 
     def serve(self) -> dict[str, Any]:
         """Returns in a fork alone, with the request that it is for. Ends this process with the run."""
@@ -75,21 +78,28 @@ class _Server:
         if "poll" in request:
             return {"code": self._codes.get(request["poll"])}
         if "signal" in request:
-            if self._codes.get(request["pid"], 0) is None:
-                os.kill(request["pid"], request["signal"])
+            for pid, number in self._running.items():
+                if number == request["fork"]:
+                    os.kill(pid, request["signal"])
             return {}
-        ((_, _, data),) = control
-        (output,) = array.array("i", data)
-        pid = os.fork()
+        (output,) = [number for _, _, data in control for number in array.array("i", data)]
+        template = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(output)
+            return {"error": str(error)}
         if pid == 0:
+            _end_with(template)
             request["output"] = output
             _join_groups(_pid_of(client))
             for one in (self._run, self._listener, *self._clients.values()):
                 one.close()
             return None
         os.close(output)
-        self._codes[pid] = None
-        return {"pid": pid}
+        self._count += 1
+        self._running[pid] = self._count
+        return {"pid": pid, "fork": self._count}
 
     def _collect(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -97,7 +107,15 @@ class _Server:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                self._codes[pid] = os.waitstatus_to_exitcode(status)
+                self._codes[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
+
+
+def _end_with(template: int) -> None:
+    """In a fork: it ends with the template, which ends with the tests. Nothing is left behind by a run that is killed."""
+    ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
+    if os.getppid() != template:
+        # It has ended meanwhile.
+        os._exit(1)
 
 
 def _pid_of(client: socket.socket) -> int:
@@ -109,18 +127,18 @@ def _pid_of(client: socket.socket) -> int:
 
 def _join_groups(pid: int) -> None:
     """Joins the control groups (cgroup v1) of a process, as its child would be in them: the template is in others."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            if controllers in _GROUPED:
-                (_GROUPS / controllers / group.lstrip("/") / "cgroup.procs").write_text("0")
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        # In a container the path is that of the host; tests make their groups at the top.
+        name = group.rpartition("/")[2]
+        for one in set(controllers.split(",")) & _GROUPED:
+            with contextlib.suppress(OSError):
+                (_GROUPS / one / name / "cgroup.procs").write_text("0")
 
 
 def _become(module: str, request: dict[str, Any]) -> None:
     """Turns a fork into what `python -m module` is just before it runs the module."""
     os.setsid()
-    # Ends with the template, which ends with the tests: nothing is left behind by a run that is killed.
-    ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
     os.chdir(request["folder"])
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (request["output"], 1), (request["output"], 2)):
@@ -138,7 +156,7 @@ def _become(module: str, request: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Imports the module's parts, then forks by request from the socket FD."""
+    """Imports the module's parts, then forks by request from the socket FD while there is RUN."""
     module, descriptor, of_run = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     run = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     run.connect(of_run)

@@ -1,9 +1,9 @@
 """Starts programs of this project in processes whose imports are done.
 
 A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program and build, the template
-(`tests/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files,
-control groups and an id of its own, as any process. The template has one thread and has run nothing but imports. Only `python -m`
-of a module of this project, or of another build of it, is started so.
+(`tests/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files
+and an id of its own, as any process. It is in the control groups of the process that has asked for it. The template has one thread
+and has run nothing but imports. Only `python -m` of a module of this project, or of another build of it, is started so.
 
 All processes of a run share the templates: the first that needs one starts it. It ends, and its forks with it, when the process
 ends that has begun the run.
@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,8 +45,9 @@ VARIABLE: Final = "TEMPLATES_DIR"
 #: The socket that only the process has which has begun the run: a template is connected to it, and so notices its end.
 _RUN: Final = "run"
 _CLIENTS_MAX: Final = 512
-#: By process, for a fork must not read what its parent has asked for; module; and the folder of the build.
-_templates: dict[tuple[int, str, Path], "Template"] = {}
+#: By process, for a fork must not read what its parent has asked for, and by the name of the template.
+_templates: dict[tuple[int, str], "Template"] = {}
+_one_at_a_time = threading.Lock()
 #: What this process has started.
 _started: list[subprocess.Popen[bytes]] = []
 
@@ -53,15 +55,16 @@ _started: list[subprocess.Popen[bytes]] = []
 class Forked:
     """A started process, with the methods of `subprocess.Popen` that the tests use."""
 
-    def __init__(self, template: "Template", pid: int) -> None:
+    def __init__(self, template: "Template", pid: int, fork: int) -> None:
         self._template = template
+        self._fork = fork
         self.pid = pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         """How it ended (negative: the signal's number); None while it runs."""
         if self.returncode is None:
-            self.returncode = self._template.ask({"poll": self.pid})["code"]
+            self.returncode = self._template.ask({"poll": self._fork})["code"]
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -76,7 +79,7 @@ class Forked:
     def send_signal(self, sig: int) -> None:
         """Sends a signal, unless it has ended."""
         if self.returncode is None:
-            self._template.ask({"signal": int(sig), "pid": self.pid})
+            self._template.ask({"signal": int(sig), "fork": self._fork})
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -86,12 +89,12 @@ class Forked:
 class Template:
     """The process that has imported `module` of the build in a folder, seen from the tests."""
 
-    def __init__(self, module: str, build: Path) -> None:
+    def __init__(self, module: str, build: Path, name: str) -> None:
         self._module = module
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.connect(_address(module, build))
+        self._socket, self._log_file = _connected(module, build, name)
         self._one_at_a_time = threading.Lock()
         self._asked = 0
+        self.has_ended = False
 
     def ask(self, request: Mapping[str, object], *files: int) -> dict[str, Any]:
         """One request, answered. Raises `RuntimeError` when the template has ended or could not do it."""
@@ -99,13 +102,19 @@ class Template:
         with self._one_at_a_time:
             self._asked += 1
             number = f"{os.getpid()}/{self._asked}"
-            self._socket.sendmsg([json.dumps({**request, "number": number}).encode()], rights)
-            while answer := self._socket.recv(_BYTES_MAX):
-                found: dict[str, Any] = json.loads(answer)
-                # An earlier answer was not read where a signal had ended the wait for it.
-                if found["number"] == number:
-                    return found
-        raise RuntimeError(f"the template of {self._module} has ended")
+            # Of a template that has ended; its socket is closed when that was seen.
+            with suppress(OSError):
+                self._socket.sendmsg([json.dumps({**request, "number": number}).encode()], rights)
+                while answer := self._socket.recv(_BYTES_MAX):
+                    found: dict[str, Any] = json.loads(answer)
+                    # An earlier answer was not read where a signal had ended the wait for it.
+                    if found["number"] == number:
+                        if "error" in found:
+                            raise RuntimeError(f"no fork of {self._module}: {found['error']}")
+                        return found
+            self.has_ended = True
+            self._socket.close()
+        raise RuntimeError(f"the template of {self._module} has ended: {self._log_file.read_text()[-2_000:]}")
 
 
 def start(
@@ -118,15 +127,19 @@ def start(
     build = folder if folder is not None and _has_own(module, folder) else _ROOT
     template = template_of(module, build)
     request = {"arguments": argv[3:], "env": dict(env), "folder": str(folder or Path.cwd())}
-    return Forked(template, template.ask(request, output)["pid"])
+    forked = template.ask(request, output)
+    return Forked(template, forked["pid"], forked["fork"])
 
 
 def template_of(module: str, build: Path = _ROOT) -> Template:
     """The template of a module, which is made at the first request of the run."""
-    key = (os.getpid(), module, build)
-    if key not in _templates:
-        _templates[key] = Template(module, build)
-    return _templates[key]
+    read = sorted((name, value) for name, value in os.environ.items() if name.startswith(READ_AT_START))
+    name = hashlib.sha256(repr((module, str(build), read)).encode()).hexdigest()[:16]
+    key = (os.getpid(), name)
+    with _one_at_a_time:
+        if key not in _templates or _templates[key].has_ended:
+            _templates[key] = Template(module, build, name)
+        return _templates[key]
 
 
 class Run:
@@ -146,27 +159,43 @@ class Run:
         self._socket.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-            del os.environ[VARIABLE]
+            os.environ.pop(VARIABLE, None)
 
 
-def _address(module: str, build: Path) -> str:
-    """The socket of the template, which is started unless it was."""
+def _connected(module: str, build: Path, name: str) -> tuple[socket.socket, Path]:
+    """A connection to the template, which is started unless it runs, and its log."""
     folder = Path(os.environ[VARIABLE])
-    read = sorted((name, value) for name, value in os.environ.items() if name.startswith(READ_AT_START))
-    name = hashlib.sha256(repr((module, str(build), read)).encode()).hexdigest()[:16]
-    address = folder / name
+    address, log_file = folder / name, folder / f"{name}.log"
+    ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not address.exists():
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as its:
+        try:
+            ours.connect(str(address))
+        except (FileNotFoundError, ConnectionRefusedError):
+            # What has ended, or was never started, may have left its address.
+            address.unlink(missing_ok=True)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as its, log_file.open("ab") as log:
                 its.bind(str(address))
                 its.listen(_CLIENTS_MAX)
-                argv = [sys.executable, str(_ROOT / "tests/forking.py"), module, str(its.fileno()), str(folder / _RUN)]
-                kept = [its.fileno()]
                 _started.append(
-                    subprocess.Popen(argv, cwd=build, stdin=subprocess.DEVNULL, pass_fds=kept, start_new_session=True)
+                    subprocess.Popen(
+                        [
+                            sys.executable,
+                            str(_ROOT / "tests/forking.py"),
+                            module,
+                            str(its.fileno()),
+                            str(folder / _RUN),
+                        ],
+                        cwd=build,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        pass_fds=[its.fileno()],
+                        start_new_session=True,
+                    )
                 )
-    return str(address)
+                ours.connect(str(address))
+    return ours, log_file
 
 
 def _forkable(module: str, environ: Mapping[str, str]) -> bool:

@@ -18,11 +18,11 @@ from confluent_kafka import Consumer, TopicPartition
 from deploy.local.broker import Broker
 from shared import topics
 from tests.chaos.command import carry_out
+from tests.chaos.feed import PARTITIONS, PROFILE
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
 from tests.integration.applications.tabling import TableSlot
 from tests.integration.parts.brokers import broker_with_topics, topics_of
-from tests.integration.parts.installed import PARTITIONS
 from tests.integration.parts.slots import wait_until
 
 SETTLE_SECONDS_MAX = 300.0
@@ -65,9 +65,16 @@ class Result:
 
 def run(options: Options, folder: Path) -> Result:
     """Runs, waits until all is settled, and judges."""
-    with broker_with_topics(folder / "broker", topics_of("users")) as broker:
+    with broker_with_topics(folder / "broker", topics_of("users"), profile=PROFILE) as broker:
         slots = [
-            TableSlot(broker, folder, number, 3_000, PROCESSOR_SESSION_MS=str(int(SESSION_SECONDS * 1_000)))
+            TableSlot(
+                broker,
+                folder,
+                number,
+                3_000,
+                PLAYHEAD_TOPICS_PROFILE=PROFILE,
+                PROCESSOR_SESSION_MS=str(int(SESSION_SECONDS * 1_000)),
+            )
             for number in range(options.slots)
         ]
         history, shared = History(), Shared()
@@ -134,8 +141,9 @@ def _settled(slots: Sequence[TableSlot]) -> list[str]:
     emails = [user["email"] for user in listed[0]]
     if len(set(emails)) != len(emails):
         wrong.append("two users have one address")
-    if rows("email_claims") != len(emails):
-        wrong.append(f"{rows('email_claims')} addresses are claimed, {len(emails)} are had")
+    wait_until(lambda: rows("email_claims") >= 0, "every partition says its rows", SETTLE_SECONDS_MAX)
+    if (claimed := rows("email_claims")) != len(emails):
+        wrong.append(f"{claimed} addresses are claimed, {len(emails)} are had")
     return wrong + [
         f"its address does not lead to user {user['id']}"
         for user in listed[0]

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -189,12 +190,13 @@ def test_processes_of_a_run_share_a_template(tmp_path: Path) -> None:
 def test_templates_and_forks_end_with_the_process_that_has_begun_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
+    # A socket's path may have 107 bytes.
+    with tempfile.TemporaryDirectory() as folder, monkeypatch.context() as patch:
         patch.delenv(prefork.VARIABLE)
-        with another_process(tmp_path):
+        with another_process(tmp_path, TMPDIR=folder):
             found = said(tmp_path)
-    ends = [Path("/proc", str(found[name])) for name in ("process", "template")]
-    wait_until(lambda: not any(map(is_alive, ends)), SECONDS_MAX, "both end")
+        ends = [Path("/proc", str(found[name])) for name in ("process", "template")]
+        wait_until(lambda: not any(map(is_alive, ends)), SECONDS_MAX, "both end")
 
 
 def is_alive(process: Path) -> bool:
@@ -205,11 +207,36 @@ def is_alive(process: Path) -> bool:
         return False
 
 
-@pytest.mark.skipif(not control_groups.may_join("cpuacct"), reason="needs root and cgroup v1")
+def test_a_template_that_has_ended_is_said_to_have_and_the_next_process_has_another(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        (tmp_path / name).mkdir()
+    ours = child(tmp_path / "ours", "wait")
+    ours.start()
+    wait_until(lambda: "wait" in ours.log_file.read_text(), SECONDS_MAX, "the program runs")
+    template = prefork.template_of(MODULE)
+    os.kill(said(tmp_path / "ours")["template"], signal.SIGKILL)
+    with pytest.raises(RuntimeError, match=f"the template of {MODULE} has ended"):
+        template.ask({"poll": 1})
+    theirs = child(tmp_path / "theirs", "exit", "0")
+    theirs.start()
+    assert isinstance(theirs._process, prefork.Forked)
+    assert ended(theirs) == 0
+
+
+def test_a_module_that_cannot_be_imported_says_why() -> None:
+    template = prefork.template_of("tests.unit.no_such_module")
+    with pytest.raises(RuntimeError, match=r"No module named 'tests\.unit\.no_such_module'"):
+        template.ask({"poll": 1})
+
+
 def test_a_fork_is_in_the_control_groups_of_who_has_started_it(tmp_path: Path) -> None:
+    if not control_groups.may_join("cpuacct"):
+        return
     with another_process(tmp_path, JOINS="cpuacct") as process:
         found = said(tmp_path)
         its_own = Path("/proc", str(process.pid), "cgroup").read_text()
     os.kill(found["process"], signal.SIGKILL)
-    assert f":cpuacct:/playhead-{process.pid}\n" in its_own
+    wait_until(lambda: not is_alive(Path("/proc", str(found["process"]))), SECONDS_MAX, "it ends")
+    control_groups.remove_empty("cpuacct")
+    assert f"/playhead-{process.pid}\n" in its_own
     assert found["groups"] == its_own

@@ -21,6 +21,8 @@ _REQUEST_SECONDS_MAX: Final = 30.0
 #: A collector that is busy, or has taken as much as it may in this second, stores nothing and says so.
 _AGAIN: Final = frozenset({http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.SERVICE_UNAVAILABLE})
 _ATTEMPTS_MAX: Final = 30
+#: What `ask` has of a slot that is not there yet, or does not work the key's partition yet.
+_UNANSWERED: Final = frozenset({0, http.HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 class Refused(RuntimeError):
@@ -64,14 +66,21 @@ class Running:
         return answer if status == http.HTTPStatus.OK else None
 
     def found(self, path: str) -> Any:
-        """The answer of the part's slot, as soon as it has one; None if it has none in time."""
-        answers: list[Any] = []
+        """The answer of the part's slot, which is asked again while it cannot answer; None if it has nothing."""
+        status, answer = self.answered("GET", path)
+        return answer if status == http.HTTPStatus.OK else None
 
-        def is_there() -> bool:
-            answers.append(self.look(path))
-            return answers[-1] is not None
+    def answered(
+        self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """As `ask`. A slot that cannot answer yet gets the request again, until there is no time left."""
+        answers: list[tuple[int, Any]] = []
 
-        self.until(is_there)
+        def is_answered() -> bool:
+            answers.append(self.ask(method, path, document, headers))
+            return answers[-1][0] not in _UNANSWERED
+
+        self.until(is_answered)
         return answers[-1]
 
     def ask(

@@ -104,7 +104,7 @@ def _send(running: Running, session: str, number: int) -> None:
 
 def _is_read_back(running: Running, session: str, number: int) -> bool:
     """Whether a payload comes as it was sent."""
-    came: object = running.found(f"/recordings/{session}/{number}")
+    came: object = running.look(f"/recordings/{session}/{number}")
     return came == _events(session, number)
 
 

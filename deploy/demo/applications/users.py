@@ -53,16 +53,9 @@ def _user(number: int) -> dict[str, Any]:
 def _answer(
     running: Running, method: str, path: str, key: str, document: dict[str, Any] | None = None
 ) -> tuple[int, Any]:
-    """The answer to a write. A slot that cannot answer yet gets the request again; the idempotency key makes this one write."""
-    answers: list[tuple[int, Any]] = []
+    """The answer to a write, which may be sent several times: the idempotency key makes this one write."""
     headers = {"Idempotency-Key": key} | ({"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {})
-
-    def is_answered() -> bool:
-        answers.append(running.ask(method, path, document, headers))
-        return answers[-1][0] not in {0, http.HTTPStatus.SERVICE_UNAVAILABLE}
-
-    running.until(is_answered)
-    return answers[-1]
+    return running.answered(method, path, document, headers)
 
 
 def _listed(running: Running) -> list[dict[str, Any]]:

@@ -116,7 +116,8 @@ class TopicReader:
 
     def __init__(self, settings: Settings) -> None:
         self.seen = TopicsSeen()
-        self._admin = AdminClient(client_config(settings, "demo-observer-ends"))
+        self._settings = settings
+        self._admin = self._new_admin()
         self._consumer = Consumer(
             client_config(settings, "demo-observer")
             | {
@@ -167,7 +168,12 @@ class TopicReader:
         except KafkaException as exception:
             if exception.args[0].code() not in _NOT_NOW:
                 raise
+            # A client whose broker was fenced keeps a former epoch of the leaders, and never asks again (FENCED_LEADER_EPOCH).
+            self._admin = self._new_admin()
             return None
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(client_config(self._settings, "demo-observer-ends"))
 
     def _ends(self) -> dict[tuple[str, int], int]:
         """The end of each partition, records of open transactions included."""

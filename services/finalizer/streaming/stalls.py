@@ -25,7 +25,8 @@ class Stalls:
 
     def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
         self._topics = topics
-        self._admin = AdminClient(client_config(settings, "finalizer-stalls"))
+        self._settings = settings
+        self._admin = self._new_admin()
         self._next_look = 0.0
 
     def look(self) -> None:
@@ -38,6 +39,11 @@ class Stalls:
                 gauge(FINALIZER_STALLED_RECORDS).labels(topic).set(records)
         except KafkaException as error:
             log.warning("offsets_unknown", error=error.args[0].name())
+            # A client whose broker was fenced keeps a former epoch of the leaders, and never asks again (FENCED_LEADER_EPOCH).
+            self._admin = self._new_admin()
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(client_config(self._settings, "finalizer-stalls"))
 
 
 def stalled(admin: AdminClient, topics: Sequence[str]) -> Mapping[str, int]:

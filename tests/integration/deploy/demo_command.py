@@ -23,9 +23,12 @@ def main() -> None:
     command, *arguments = sys.argv[1:]
     if command not in COMMANDS:
         sys.exit(f"no command of the demo: {command}")
-    process.launch = prefork.start
+    process.launch, run = prefork.start, prefork.Run()
     sys.argv = [command, *arguments]
-    runpy.run_module(command, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(command, run_name="__main__", alter_sys=True)
+    finally:
+        run.end()
 
 
 if __name__ == "__main__":

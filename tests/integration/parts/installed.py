@@ -1,7 +1,7 @@
 """The installation of tests: its profile, and what its services and commands are given of Kafka.
 
-It is the smallest, since each partition costs every process CPU time: a producer, a store, a task of Spark. The demo, the runs of
-`tests/chaos` and the comparison of two builds have the profiles that users have.
+It is the smallest, since each partition costs every process CPU time: a producer, a store, a task of Spark. The demo, the
+chaos of slots and of users, rolling restarts, membership and the comparison of two builds have profile laptop, the default.
 """
 
 from typing import Final

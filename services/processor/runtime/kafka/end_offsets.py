@@ -131,8 +131,8 @@ class Ends:
         self.answers += 1
         self._failed_asks[node] = self._failed_asks[node] + 1 if failed else 0
         if self._failed_asks[node] >= FAILED_ASKS_MAX:
-            # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without another
-            # request the clocks would stop for ever.
+            # After an outage the client may have forgotten the leaders (_NOENT), or have a former epoch of them
+            # (FENCED_LEADER_EPOCH), and it never asks for them again: without another client the clocks would stop for ever.
             log.warning("ends_client_renewed", unknown=failed)
             self._renew_client()
 

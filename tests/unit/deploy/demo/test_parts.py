@@ -73,15 +73,16 @@ class InMemory(Running):
                 key = api_key(one.customer_id, one.host)
                 self.driver.pipe(topics.API_CALLS, key, codec.API_CALL.encode(one), at_ms=now_ms)
 
-    def look(self, path: str) -> Any:
+    def ask(self, method: str, path: str, document: Any = None, headers: Any = None) -> tuple[int, Any]:
+        assert (method, document, headers) == ("GET", None, None)
         assert self.driver is not None
         assert self.part is not None
         for lookup in APPLICATIONS[self.part.application](self.part.environ).lookups:
             found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", lookup.path), path)
             if found is not None:
-                document = self.driver.look(lookup, lookup.candidates_of(found.groupdict())[0].subject)
-                return None if document is None else json.loads(document)
-        return None
+                answer = self.driver.look(lookup, lookup.candidates_of(found.groupdict())[0].subject)
+                return (404, None) if answer is None else (200, json.loads(answer))
+        return 404, None
 
     def rows(self, table: str, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
         assert self.driver is not None

@@ -58,14 +58,19 @@ def test_the_first_error_is_raised_and_ends_what_still_waits(tmp_path: Path) -> 
 
 
 def test_a_lookup_that_is_not_answered_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([(503, {}), (0, None), (200, {"data": [1]}), (200, "asked once too often")])
-    monkeypatch.setattr(Running, "ask", lambda _running, _method, _path: next(answers))
-    assert a_part(until=lambda is_there: any(is_there() for _ in range(9))).found("/traces/1") == {"data": [1]}
+    answers = iter([(503, {}), (0, None), (200, {"data": [1]})])
+    monkeypatch.setattr(Running, "ask", lambda *_: next(answers))
+    assert a_part(until=lambda is_answered: any(is_answered() for _ in range(9))).found("/traces/1") == {"data": [1]}
 
 
-def test_a_lookup_that_is_not_answered_in_time_has_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Running, "ask", lambda _running, _method, _path: (404, {"error": "unknown"}))
-    assert a_part(until=lambda is_there: is_there() or is_there()).found("/traces/1") is None
+@pytest.mark.parametrize(("status", "asked"), [(404, 1), (500, 1), (503, 3)])
+def test_a_lookup_that_has_nothing_or_is_not_answered_in_time_has_none(
+    monkeypatch: pytest.MonkeyPatch, status: int, asked: int
+) -> None:
+    answers = [(status, {"error": "none"})] * 3
+    monkeypatch.setattr(Running, "ask", lambda *_: answers.pop())
+    assert a_part(until=lambda is_answered: any(is_answered() for _ in range(3))).found("/traces/1") is None
+    assert len(answers) == 3 - asked
 
 
 def a_part(until: Callable[[Callable[[], bool]], bool]) -> Running:

@@ -16,6 +16,19 @@ def test_a_partition_that_changes_its_leader_is_queried_again(monkeypatch: pytes
     assert reader(monkeypatch, code, times=2).read(60)
 
 
+def test_a_client_that_keeps_a_former_epoch_of_the_leaders_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = TopicReader(Settings(kafka_bootstrap="127.0.0.1:1"))
+    former = made._admin
+
+    def ends() -> dict[tuple[str, int], int]:
+        if made._admin is former:
+            raise KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH))
+        return {}
+
+    monkeypatch.setattr(made, "_ends", ends)
+    assert made.read(60)
+
+
 def test_anything_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KafkaException):
         reader(monkeypatch, KafkaError.TOPIC_AUTHORIZATION_FAILED).read(0)
