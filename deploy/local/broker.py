@@ -28,7 +28,7 @@ HEAP_MIB: Final = 640
 
 
 #: Small internal topics and one copy of everything suit one machine. Timeouts at the low end let tests see a dead group
-#: member soon, and a killed broker return soon: it is let in again only when its last session has run out.
+#: member soon. A killed broker returns only when its last session has run out; one that gets no CPU for as long is fenced.
 #: `message.timestamp.type` is not set here: every topic declares its own. Two settings save CPU time: a broker with nothing to do
 #: writes nothing to its own log, and it offers no metrics by JMX, of which each partition has a dozen.
 _PROPERTIES: Final = """\
@@ -49,8 +49,8 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-broker.session.timeout.ms=2000
-broker.heartbeat.interval.ms=400
+broker.session.timeout.ms=6000
+broker.heartbeat.interval.ms=1000
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 group.consumer.min.session.timeout.ms=1000
@@ -224,6 +224,8 @@ class Broker:
             "-XX:+UseSerialGC",
             # Start-up is most of a short run's time on few cores: the first compiler is enough for one machine's load.
             "-XX:TieredStopAtLevel=1",
+            # Its figures of itself, for other programs, wake a thread 20 times a second.
+            "-XX:-UsePerfData",
             *_COMPILED_SOON,
             *(class_archives.options(class_archives.KAFKA) if may_use_archive else ()),
             f"-Dlog4j2.configurationFile={KAFKA_LOG4J.as_uri()}",

@@ -52,6 +52,8 @@ Kind = frozenset[tuple[str, str]]
 #: So many rest of a kind: members of groups that were killed need seconds to count as dead, and another broker is taken meanwhile.
 RESTING_MAX: Final = 2
 _ANSWER_SECONDS_MAX: Final = 30.0
+#: A broker of a test mostly waits, and each of its threads wakes three times a second to see whether there is something to do.
+_FEW_THREADS: Final = {"num.io.threads": "2", "num.network.threads": "1", "group.coordinator.threads": "1"}
 _WAKE_SECONDS_MAX: Final = 90.0
 _POLL_SECONDS: Final = 0.1
 _GONE_SECONDS_MAX: Final = 60.0
@@ -83,7 +85,7 @@ def broker_with_topics(
 def with_topics(broker: Broker, wanted: Iterable[Topic], profile: ProfileName = PROFILE) -> None:
     """Creates topics, as soon as the broker may have some.
 
-    One that hung, or had no CPU for its session of two seconds, is fenced by its controller until its next heartbeat.
+    One that hung, or had no CPU for its session, is fenced by its controller until its next heartbeat.
     """
     declared = list(wanted)
     deadline = time.monotonic() + _WAKE_SECONDS_MAX
@@ -132,7 +134,7 @@ def format_data(folder: Path) -> None:
 
 def _started(folder: Path, properties: Mapping[str, str] | None) -> Broker:
     format_data(folder)
-    broker = Broker(folder, properties={**_AUTHORIZER, **(properties or {})})
+    broker = Broker(folder, properties={**_AUTHORIZER, **_FEW_THREADS, **(properties or {})})
     broker.start()
     return broker
 
