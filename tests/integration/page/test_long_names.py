@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.integration.page.looking import PHONE, TOO_WIDE, Seen
+from tests.integration.page.looking import PHONE, TOO_WIDE, Seen, in_time
 from tests.integration.parts.browsing import SOON_MS, inaccessible
 
 pytestmark = pytest.mark.integration
@@ -62,7 +62,13 @@ def test_a_blank_name_has_a_word_and_leads_to_its_views(seen: Seen) -> None:
     seen.open("explore?as=table&by=video_title&customer=acme&range=24h")
     page.locator("#groups tbody th a", has_text="(blank)").click(timeout=SOON_MS)
     expect(page.locator(".chip")).to_contain_text("Video title is (blank)", timeout=SOON_MS)
-    assert json.loads(seen.asked["/v1/overall"]["filter"][0]) == {"dimension": "video_title", "in": ["  "]}
+
+    def is_asked_for() -> None:
+        filters = [json.loads(one) for one in seen.asked["/v1/overall"].get("filter", [])]
+        assert filters == [{"dimension": "video_title", "in": ["  "]}]
+
+    # The chip is drawn before the question is sent.
+    in_time(is_asked_for)
     seen.open("views?customer=acme&range=24h")
     expect(page.locator("#views tbody tr").first).to_contain_text("(blank)", timeout=SOON_MS)
 
