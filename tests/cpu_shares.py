@@ -16,8 +16,8 @@ from tests import control_groups, scheduling
 _CONTROLLER: Final = "cpu"
 #: The kernel's default of a group.
 USUAL: Final = 1024
-#: Of two cores with six workers this is what the longest group can use: one core.
-OF_LONGEST: Final = 5 * USUAL
+#: Of two cores with five workers this is what the longest group can use: one core.
+OF_LONGEST: Final = 4 * USUAL
 
 
 class Shares:

@@ -18,8 +18,8 @@ from tests import class_archives, cpu_seconds
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 #: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
 _BY_GROUP: Final = ("--dist", "loadfile", "--no-loadscope-reorder")
-#: Four more than the cores of continuous integration: tests wait for sessions, graces and starts, and a core would wait with them.
-WORKERS: Final = 6
+#: Three more than the cores of continuous integration: tests wait for sessions, graces and starts, and a core would wait with them.
+WORKERS: Final = 5
 _ALONE: Final = ("--last-failed", "--last-failed-no-failures", "none")
 #: Failures in more files than these are not examined again. A file, because what its tests share may have failed once for all.
 AGAIN_MAX = 12
