@@ -4,14 +4,14 @@ A body in chunks of a byte takes 30 times as long to read as a plain one, and ai
 good requests need is charged to the address of the request.
 """
 
-import time
 from collections.abc import Callable
 from typing import Final
 
 from services.collector.http.parsing import BYTE_SECONDS, REQUEST_SECONDS
+from services.rim.process.garbage import work_seconds
 
 #: CPU time of the thread, in seconds.
-cpu_seconds: Callable[[], float] = time.thread_time
+cpu_seconds: Callable[[], float] = work_seconds
 #: About what a chunk of a body takes after it was parsed: aiohttp asks for more after each, and a clock would take as long again.
 _RESUME_SECONDS: Final = 1.5e-6
 

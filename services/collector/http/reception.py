@@ -28,6 +28,7 @@ from services.collector.intake.sender.client import NO_AGENT, Client
 from services.collector.intake.sender.signing import TOKEN_CHARS_MAX
 from services.collector.received.counting import Counts
 from services.collector.sink.sink import Sink, Unstored
+from services.rim.process.garbage import work_seconds
 from services.rim.telemetry import metrics
 from services.rim.telemetry.tracing import HEADER, Traces
 from shared.metrics import COLLECTOR_BEACONS_ACCEPTED, COLLECTOR_PRODUCE_SECONDS, COLLECTOR_REJECTED, COLLECTOR_UNSTORED
@@ -51,7 +52,7 @@ class Reception:
         traces: Traces | None = None,
         usage: Usage | None = None,
         received: Counts | None = None,
-        cpu_seconds: Callable[[], float] = time.thread_time,
+        cpu_seconds: Callable[[], float] = work_seconds,
     ) -> None:
         self.rules = rules
         self._clients = clients
