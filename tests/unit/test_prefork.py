@@ -207,6 +207,17 @@ def is_alive(process: Path) -> bool:
         return False
 
 
+@pytest.fixture
+def run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Templates that no other worker has."""
+    monkeypatch.delenv(prefork.VARIABLE)
+    monkeypatch.setattr(prefork, "_templates", {})
+    run = prefork.Run()
+    yield
+    run.end()
+
+
+@pytest.mark.usefixtures("run_of_its_own")
 def test_a_template_that_has_ended_is_said_to_have_and_the_next_process_has_another(tmp_path: Path) -> None:
     for name in ("ours", "theirs"):
         (tmp_path / name).mkdir()
