@@ -214,6 +214,8 @@ def run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(prefork, "_templates", {})
     run = prefork.Run()
     yield
+    for template in prefork._templates.values():
+        template._socket.close()
     run.end()
 
 
