@@ -10,7 +10,7 @@ from typing import Final
 from services.collector.http.parsing import BYTE_SECONDS, REQUEST_SECONDS
 from services.rim.process.garbage import work_seconds
 
-#: CPU time of the thread, in seconds.
+#: CPU time of the thread without searches for reference cycles, in seconds.
 cpu_seconds: Callable[[], float] = work_seconds
 #: About what a chunk of a body takes after it was parsed: aiohttp asks for more after each, and a clock would take as long again.
 _RESUME_SECONDS: Final = 1.5e-6
