@@ -38,7 +38,7 @@ from tests.integration.parts.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.parts.installed import kafka, variables
 from tests.integration.parts.slots import Slot
 from tests.integration.query.querying import as_table
-from tests.unit.query.recounting import a_view
+from tests.unit.query.parts.recounting import a_view
 
 ROOT = Path(__file__).parents[3]
 

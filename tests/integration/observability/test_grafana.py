@@ -18,7 +18,7 @@ from tests.documents import run_by
 from tests.integration.observability.grafana import filled
 from tests.integration.page.page_views import month
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query.recounting import FIGURES, HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import FIGURES, HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 

@@ -19,7 +19,7 @@ from tests.integration.page import page_settings
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LONG_TITLE
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import FIGURES, counts_at
+from tests.unit.query.parts.recounting import FIGURES, counts_at
 
 ZONE: Final = "Europe/Berlin"
 #: Of a context. Nothing moves: each frame costs CPU time.

@@ -37,7 +37,7 @@ from tests.integration.parts.browsing import SOON_MS
 from tests.integration.parts.installed import kafka
 from tests.integration.query.querying import Installation as Data
 from tests.unit.dashboard.records import slice_of
-from tests.unit.query.recounting import DAY_MS
+from tests.unit.query.parts.recounting import DAY_MS
 
 #: Owns an organisation that has nothing at first.
 OWNER: Final = "bruce@wayne.example"

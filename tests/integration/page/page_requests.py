@@ -17,7 +17,7 @@ from shared.schemas.view import View
 from tests.unit.collector.intake.bodies import FIXTURES, post
 from tests.unit.processor.applications.video_views import captured
 from tests.unit.processor.applications.video_views.beacons import T0, folded_fast, mux, rows
-from tests.unit.query.recounting import DAY_MS
+from tests.unit.query.parts.recounting import DAY_MS
 
 #: Before all other views of the page: no figure of theirs changes.
 AGO_MS: Final = 40 * DAY_MS

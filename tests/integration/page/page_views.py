@@ -8,7 +8,7 @@ import msgspec
 
 from services.processor.applications.video_views.bounds import TIMELINE_EVENTS_MAX
 from shared.schemas.view import TimelineEvent, View
-from tests.unit.query.recounting import DAY_MS, HOUR_MS
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS
 
 MINUTE_MS: Final = 60_000
 TITLES: Final = ("Cup final", "Big Buck Bunny", "Evening news", "Sintel", "Tears of Steel")

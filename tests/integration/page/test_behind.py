@@ -15,7 +15,7 @@ from tests.integration.page.page_alerts import CUSTOMER
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.page.page_views import LENGTH_MS, MINUTE_MS, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, holds
+from tests.unit.query.parts.recounting import DAY_MS, FIGURES, HOUR_MS, holds
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, i
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import NEW_ERROR
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import DAY_MS, HOUR_MS
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS
 
 pytestmark = pytest.mark.integration
 

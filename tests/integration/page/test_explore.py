@@ -17,7 +17,7 @@ from tests.integration.page.looking import ZONE, Seen, expect_rows, in_time, num
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import BROWSERS, CDNS, MINUTE_MS, PLANS, VERSIONS
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 

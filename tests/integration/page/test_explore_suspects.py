@@ -12,7 +12,7 @@ from tests.integration.page.looking import Seen, number, on_a_phone, unfit, with
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import INCIDENT, MINUTE_MS, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES, HOUR_MS
+from tests.unit.query.parts.recounting import FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
 

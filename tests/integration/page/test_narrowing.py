@@ -11,7 +11,7 @@ from shared.schemas.view import View
 from tests.integration.page.looking import PHONE, Seen, number, within
 from tests.integration.page.page_parts import Looked
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import FIGURES
+from tests.unit.query.parts.recounting import FIGURES
 
 pytestmark = pytest.mark.integration
 

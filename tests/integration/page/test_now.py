@@ -16,7 +16,7 @@ from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, s
 from tests.integration.page.page_parts import Looked, viewers_at, watch_now, watched_before
 from tests.integration.page.page_views import INCIDENT
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES, HOUR_MS
+from tests.unit.query.parts.recounting import FIGURES, HOUR_MS
 
 pytestmark = pytest.mark.integration
 

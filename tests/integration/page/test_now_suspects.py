@@ -12,7 +12,7 @@ from tests.integration.page.looking import ONE_LOOK_MS, PHONE, TOO_WIDE, Seen, i
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.page.page_views import INCIDENT, NEWCOMER
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES
+from tests.unit.query.parts.recounting import FIGURES
 
 pytestmark = pytest.mark.integration
 

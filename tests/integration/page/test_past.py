@@ -9,7 +9,7 @@ from pyarrow import csv
 
 from tests.integration.page.looking import SOON_MS, Looked, Seen, within
 from tests.integration.page.page_views import NEW_ERROR
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, counts_at
 
 MINUTE_MS = 60_000
 

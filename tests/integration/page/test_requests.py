@@ -12,7 +12,7 @@ from tests.integration.page.looking import Seen, on_a_phone, unfit
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_requests import NOT_KEPT, PART_KEPT
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import DAY_MS
+from tests.unit.query.parts.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration
 

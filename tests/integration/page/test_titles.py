@@ -18,7 +18,7 @@ from tests.integration.page.looking import PHONE, TOO_WIDE, ZONE, Seen, expect_r
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import LENGTH_MS, TITLES
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from tests.integration.page.looking import PHONE, TOO_WIDE, Seen
 from tests.integration.page.page_parts import Looked
 from tests.integration.page.page_views import TITLES
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import DAY_MS
+from tests.unit.query.parts.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration
 

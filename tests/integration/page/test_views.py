@@ -14,7 +14,7 @@ from tests.integration.page.looking import PHONE, SCHEMES, ZONE, Seen, local_tex
 from tests.integration.page.page_parts import BEACONS_OF_X, Looked
 from tests.integration.page.page_views import MINUTE_MS, NEW_ERROR, SESSION, VIEWER
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import HOUR_MS, counts_at
 
 pytestmark = pytest.mark.integration
 

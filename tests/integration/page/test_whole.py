@@ -14,7 +14,7 @@ from tests.integration.page.looking import PHONE, SAME_NAMED, SCREENS, ZONE, See
 from tests.integration.page.page_many import LONG_TITLE, landed_of_many_customers, watched_by_many_customers
 from tests.integration.page.page_parts import Looked, watch_now
 from tests.integration.parts.browsing import SOON_MS, inaccessible
-from tests.unit.query.recounting import DAY_MS
+from tests.unit.query.parts.recounting import DAY_MS
 
 pytestmark = pytest.mark.integration
 

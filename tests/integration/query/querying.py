@@ -24,7 +24,7 @@ from services.query.rim.warehouse import ViewsTable
 from services.rim.database.pool import Postgres
 from shared.schemas.view import View
 from tests.integration.serving.hot import write
-from tests.unit.query.recounting import HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import HOUR_MS, counts_at
 
 #: Lists of structs and of lists: no question reads them.
 _LEFT_OUT = {"events", "cdn_trace", "player_measured", "custom"}

@@ -18,7 +18,7 @@ from services.query.core.suspects.question import AskedSuspects, SuspectsQuestio
 from services.query.suspecting import Suspecting
 from shared.schemas.view import View
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
 
 FROM_MS = T0_MS + 3 * DAY_MS
 WITHIN = {"from": str(FROM_MS), "to": str(FROM_MS + HOUR_MS)}

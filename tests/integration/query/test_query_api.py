@@ -33,7 +33,7 @@ from services.rim.database.pool import Postgres
 from services.rim.turns.question_limits import InTurn
 from tests.documents import run_by
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, T0_MS, a_view
 
 pytestmark = pytest.mark.integration
 

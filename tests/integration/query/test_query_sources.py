@@ -25,8 +25,8 @@ from services.query.core.resources.errors.errors import AskedErrors, ErrorList
 from services.query.core.sql import sums
 from shared.schemas.view import View
 from tests.integration.query.querying import Installation, installed
-from tests.unit.query import asking, recounting
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, counts_at
+from tests.unit.query.parts import asking, recounting
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, counts_at
 
 pytestmark = pytest.mark.integration
 

@@ -30,7 +30,7 @@ from tests.integration.query.suspected_views import (
     viewed,
     with_hot_hour,
 )
-from tests.unit.query.recounting import DAY_MS, HOUR_MS
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS
 
 pytestmark = pytest.mark.integration
 

@@ -19,7 +19,7 @@ from shared.statistics.suspects.sampling import FEW_OF
 from shared.statistics.suspects.suspect import LINE, NEAR, POSSIBLE_MAX
 from tests.integration.query.querying import Installation, installed
 from tests.integration.query.suspected_views import FROM_MS, NOW, USUAL, WORSE, asked, figures, named, suspected, viewed
-from tests.unit.query.recounting import HOUR_MS
+from tests.unit.query.parts.recounting import HOUR_MS
 
 pytestmark = pytest.mark.integration
 

@@ -23,7 +23,7 @@ from tests.integration.query.suspected_views import (
     viewed,
     with_hot_hour,
 )
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, known, ranked
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, known, ranked
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ from shared.schemas.view import View
 from tests.integration.finalizer.finalizing import newest
 from tests.integration.finalizer.warehouse.warehousing import Warehouse
 from tests.integration.query.querying import Installation
-from tests.unit.query import asking
-from tests.unit.query.recounting import a_view
+from tests.unit.query.parts import asking
+from tests.unit.query.parts.recounting import a_view
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 

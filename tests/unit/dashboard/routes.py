@@ -116,7 +116,7 @@ ROUTES: Final[dict[tuple[str, str], Access]] = {
     ("POST", "/v1/alerts/incidents/{id}/acknowledge"): METRICS,
     ("POST", "/v1/alerts/incidents/{id}/mute"): METRICS,
     ("POST", "/v1/alerts/incidents/{id}/comments"): METRICS,
-    # The service query has the same guard before its own: tests/unit/query/test_app.py.
+    # The service query has the same guard before its own: tests/unit/query/http/test_app.py.
     ("GET", "/v1/openapi.json"): PUBLIC,
     **{(method, "/v1/{tail}"): ELSEWHERE for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")},
 }

@@ -8,7 +8,7 @@ import pytest
 
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.recounting import a_view
+from tests.unit.query.parts.recounting import a_view
 
 _CODES = (None, None, "404", "net", "decode")
 

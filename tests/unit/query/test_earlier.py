@@ -18,10 +18,10 @@ from services.query.rim.engine import CALLER, Engine
 from services.query.rim.hot import HotRows
 from services.query.rim.warehouse import Snapshot
 from shared.schemas.view import View
-from tests.unit.query import asking
-from tests.unit.query.reading import hot_rows
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
-from tests.unit.query.test_hostile import InMemory, NoWarehouse
+from tests.unit.query.http.test_hostile import InMemory, NoWarehouse
+from tests.unit.query.parts import asking
+from tests.unit.query.parts.reading import hot_rows
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view
 
 MIB = 1 << 20
 WITHIN = {"from_": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}

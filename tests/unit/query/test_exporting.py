@@ -20,7 +20,7 @@ from services.query.rim.export_files import ExportFiles
 from services.query.rim.warehouse import WarehouseAway
 from shared.schemas.view import View
 from tests.unit.dashboard.door import OWNER, VIEWS_TOKEN
-from tests.unit.query.export_desk import WITHIN, Desk, desk, some_views
+from tests.unit.query.parts.export_desk import WITHIN, Desk, desk, some_views
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from services.query.core.question import Asked, Question
 from services.query.core.sql.statements import Statement
 from services.query.rim.engine import CALLER, Engine
 from services.query.rim.hot import HotRows
-from tests.unit.query import asking
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
+from tests.unit.query.parts import asking
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view
 from tests.unit.query.test_earlier import COUNTED, Hot, Warehouse
 
 AT_ONCE = 4

@@ -8,7 +8,7 @@ from services.query.core.question import Question, parsed
 from services.query.core.suspects.question import AskedSuspects, understood
 from services.query.rim.engine import CALLER
 from services.query.suspecting import Suspecting
-from tests.unit.query.recounting import T0_MS
+from tests.unit.query.parts.recounting import T0_MS
 
 
 class Slow:

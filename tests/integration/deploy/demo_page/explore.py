@@ -11,7 +11,7 @@ from shared.schemas.view import View
 from tests.integration.deploy.demo_page.told import RANGE, UNKNOWN, Told, is_near, value_of
 from tests.integration.page.looking import Seen, expect_rows, number
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES
+from tests.unit.query.parts.recounting import FIGURES
 
 #: Below so many views the page shows no p95.
 _P95_VIEWS_MIN: Final = 100

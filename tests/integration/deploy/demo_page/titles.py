@@ -13,7 +13,7 @@ from tests.integration.deploy.demo_page.explore import all_rows
 from tests.integration.deploy.demo_page.told import RANGE, UNKNOWN, Told, is_near
 from tests.integration.page.looking import Seen, expect_rows, number
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES
+from tests.unit.query.parts.recounting import FIGURES
 
 #: So much later than they are a view's begin and end may be known: a beacon dates from when it comes, if its client says no time of
 #: sending. The POST may wait so long to leave, and then takes its time.

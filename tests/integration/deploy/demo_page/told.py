@@ -12,7 +12,7 @@ from loadtest.incident import Incident
 from shared.schemas.view import View
 from tests.integration.page.looking import Seen, number
 from tests.integration.parts.browsing import SOON_MS
-from tests.unit.query.recounting import FIGURES
+from tests.unit.query.parts.recounting import FIGURES
 
 #: All views of the demo are within it.
 RANGE: Final = "7d"

@@ -12,7 +12,7 @@ from deploy.local.paths import ROOT
 from services.query.core.metrics import METRICS
 from services.query.core.resources.search import COUNTS, AskedViews, understood
 from shared.schemas.rejected import Reason
-from tests.unit.query.recounting import T0_MS
+from tests.unit.query.parts.recounting import T0_MS
 
 _SCRIPT = """import { adviceOf, NEEDED, NEEDS_NONE, READ } from './arrivals.js';
 const advice = Object.fromEntries(%s.map((reason) => [reason, adviceOf(reason)]));

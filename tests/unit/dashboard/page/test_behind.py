@@ -15,7 +15,7 @@ from services.query.core.fields import NUMBERS
 from services.query.core.metrics import METRICS, Metric
 from shared.measures import COUNTED
 from shared.schemas.view import View
-from tests.unit.query.recounting import FIGURES, a_view, holds, known
+from tests.unit.query.parts.recounting import FIGURES, a_view, holds, known
 
 _CORE = Path(ROOT) / "services/dashboard/static/core"
 #: Of these no view weighs more than another.

@@ -11,8 +11,8 @@ from services.query.core.customers import EVERY_CUSTOMER
 from services.query.core.question import AskedSeries, parsed, understood
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import HOUR_MS, a_view
+from tests.unit.query.parts.reading import ViewsInMemory
+from tests.unit.query.parts.recounting import HOUR_MS, a_view
 
 NEW_YORK = ZoneInfo("America/New_York")
 #: The clocks of New York go back on 1 November 2026, and forward on 8 March.

@@ -9,7 +9,7 @@ from services.query.core.parts import OF_SUMS, PARTS
 from shared import measures
 from shared.schemas.view import View
 
-VIEW_MD = Path(__file__).parents[3] / "docs" / "view.md"
+VIEW_MD = Path(__file__).parents[4] / "docs" / "view.md"
 #: Figures of the page's live picture: not of finished views.
 LIVE = {"live viewers", "live rebuffering", "live bitrate", "live views started"}
 #: What one row of the table names in several words.

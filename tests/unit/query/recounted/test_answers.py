@@ -15,9 +15,9 @@ from services.query.core.question import Asked, AskedBreakdown, AskedDistributio
 from services.query.core.sql import figures
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.asking import a_filter, asked, expect, question
-from tests.unit.query.reading import in_memory
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
+from tests.unit.query.parts.asking import a_filter, asked, expect, question
+from tests.unit.query.parts.reading import in_memory
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view
 
 ABOUT = About(Span(0, 0), None, [], None, is_exact=True, has_hot_rows=True)
 

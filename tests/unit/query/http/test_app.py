@@ -32,7 +32,7 @@ from services.rim.database.pool import NotPublished, PostgresAway
 from services.rim.http.openapi import Operation
 from services.rim.turns.rates import TooManyRequests
 from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
-from tests.unit.query.door import NotedLooks, Nowhere, door
+from tests.unit.query.parts.door import NotedLooks, Nowhere, door
 
 NOW_MS = 1_774_569_600_000
 Asking = Callable[[Question], list[Statement]]

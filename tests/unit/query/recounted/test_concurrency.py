@@ -15,9 +15,9 @@ from services.query.core.resources.titles.audience import Audience
 from services.query.core.resources.titles.concurrency import CURVES_MAX, AskedConcurrency, Concurrency
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.listing import NOW_MS
-from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, began_at, counts_at
+from tests.unit.query.parts.listing import NOW_MS
+from tests.unit.query.parts.reading import ViewsInMemory
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, began_at, counts_at
 
 WITHIN = {"from": str(T0_MS), "to": str(T0_MS + 2 * DAY_MS)}
 

@@ -26,9 +26,9 @@ from services.rim.http.openapi import CSRF_HEADER
 from shared.schemas.view import View
 from tests.unit.dashboard.door import OWNER, cookie_header
 from tests.unit.hostile_requests import hostile_requests, status_of
-from tests.unit.query.door import Nowhere, door
-from tests.unit.query.reading import hot_rows
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
+from tests.unit.query.parts.door import Nowhere, door
+from tests.unit.query.parts.reading import hot_rows
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view
 
 ASKED = {
     "/v1/overall": "metrics=views,viewers",

@@ -11,7 +11,7 @@ import pytest
 from services.query.core.customers import Customers
 from services.query.core.question import AskedBreakdown, Question, understood
 from services.query.rim.hot import DOCUMENTS_BYTES_MAX, HotDatabase
-from tests.unit.query.recounting import HOUR_MS, T0_MS
+from tests.unit.query.parts.recounting import HOUR_MS, T0_MS
 
 HOUR = T0_MS // HOUR_MS
 ROWS_MAX = 1_000

@@ -13,8 +13,8 @@ from services.query.core.resources.titles.titles import METRICS_OF_TITLES
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.dashboard.door import METRICS_TOKEN
-from tests.unit.query.export_desk import WITHIN, desk, own, some_views
-from tests.unit.query.recounting import DAY_MS, FIGURES, T0_MS, counts_at
+from tests.unit.query.parts.export_desk import WITHIN, desk, own, some_views
+from tests.unit.query.parts.recounting import DAY_MS, FIGURES, T0_MS, counts_at
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from services.query.core.question import (
     understood,
 )
 from shared.schemas.view import View
-from tests.unit.query import recounting
-from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, T0_MS
+from tests.unit.query.parts import recounting
+from tests.unit.query.parts.recounting import DAY_MS, FIGURES, HOUR_MS, T0_MS
 
 DIMENSIONS = (
     "country",

@@ -14,7 +14,7 @@ from services.query.rim.single import SingleViews, Wanted
 from services.query.rim.warehouse import ViewsTable
 from shared.partitioning import view_key
 from tests.unit.processor.applications.video_views.beacons import T0
-from tests.unit.query.recounting import DAY_MS
+from tests.unit.query.parts.recounting import DAY_MS
 
 
 def land(warehouse: Path, values: Sequence[bytes | None], view_id: str = "v1", first: int = 0) -> None:

@@ -11,8 +11,8 @@ from services.query.core import filters, limits
 from services.query.core.dimensions import dimension
 from services.query.core.filters import Filter, holds, parsed, sql_of
 from services.query.core.problems import Wrong
-from tests.unit.query.recounting import a_view
-from tests.unit.query.recounting import holds as recounted
+from tests.unit.query.parts.recounting import a_view
+from tests.unit.query.parts.recounting import holds as recounted
 
 
 def encoded(one: Any) -> str:

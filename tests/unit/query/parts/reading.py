@@ -15,7 +15,7 @@ from services.query.reading import pinned_table
 from services.query.rim.engine import Engine
 from services.query.rim.hot import kind_of
 from shared.schemas.view import View
-from tests.unit.query.recounting import HOUR_MS, counts_at
+from tests.unit.query.parts.recounting import HOUR_MS, counts_at
 
 ABOUT = About(Span(0, 1), None, [], None, is_exact=True, has_hot_rows=True)
 

@@ -20,9 +20,9 @@ from services.query.core.resources.errors.seen import LOOK_BACK_DAYS
 from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
-from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view, counts_at
+from tests.unit.query.parts.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
+from tests.unit.query.parts.reading import ViewsInMemory
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view, counts_at
 
 SINCE_MS = T0_MS + 2 * DAY_MS
 RANGE = {"from": str(SINCE_MS), "to": str(SINCE_MS + 2 * DAY_MS)}

@@ -23,10 +23,10 @@ from services.query.rim.export_files import ExportFiles
 from services.rim.http.openapi import CSRF_HEADER
 from shared.schemas.view import View
 from tests.unit.dashboard.door import VIEWS_TOKEN, Known
-from tests.unit.query.door import NotedLooks, Nowhere, door
-from tests.unit.query.reading import ViewsInMemory, in_memory
-from tests.unit.query.recounting import DAY_MS, T0_MS, a_view, counts_at
-from tests.unit.query.test_app import FakeAnswers, headers_of
+from tests.unit.query.http.test_app import FakeAnswers, headers_of
+from tests.unit.query.parts.door import NotedLooks, Nowhere, door
+from tests.unit.query.parts.reading import ViewsInMemory, in_memory
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view, counts_at
 
 WITHIN = {"from": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
 NOW_MS = T0_MS + 6 * DAY_MS

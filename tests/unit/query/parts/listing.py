@@ -9,8 +9,8 @@ from services.query.core.resources.errors.errors import AskedErrors, ErrorList
 from services.query.listing import Lists
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, T0_MS, counts_at
+from tests.unit.query.parts.reading import ViewsInMemory
+from tests.unit.query.parts.recounting import DAY_MS, T0_MS, counts_at
 
 NOW_MS = T0_MS + 6 * DAY_MS
 WITHIN = {"from": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}

@@ -14,7 +14,7 @@ from services.query.core.customers import Customers
 from services.query.core.question import AskedBreakdown, Question, understood
 from services.query.core.sql.relation import Scan, relation
 from services.query.rim.engine import Engine
-from tests.unit.query.recounting import HOUR_MS
+from tests.unit.query.parts.recounting import HOUR_MS
 
 HOUR = 240
 

@@ -20,9 +20,9 @@ from services.query.core.resources.titles.title import AskedTitle
 from services.query.core.resources.titles.titles import AskedTitles, TitleList
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
-from tests.unit.query.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
-from tests.unit.query.reading import ViewsInMemory
-from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, began_at, counts_at
+from tests.unit.query.parts.listing import NOW_MS, WITHIN, counted, list_of_errors, viewer
+from tests.unit.query.parts.reading import ViewsInMemory
+from tests.unit.query.parts.recounting import DAY_MS, HOUR_MS, T0_MS, began_at, counts_at
 
 
 def found(engine: Engine, views: list[View], **given: str) -> ViewList:
