@@ -15,8 +15,8 @@ from deploy.local.paths import ROOT
 from services.accounts.commands import login_link
 from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.dashboard.dashboard_parts import WATCHER
-from tests.integration.page import page_alerts, page_beside
-from tests.integration.page.page_parts import Looked, looked_at, watch_now
+from tests.integration.page.parts import page_alerts, page_beside
+from tests.integration.page.parts.installation import Looked, looked_at, watch_now
 from tests.integration.parts.brokers import broker_with_topics
 from tests.integration.parts.browsing import chromium
 

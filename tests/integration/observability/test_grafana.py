@@ -16,7 +16,7 @@ from deploy.observability.experience import CUSTOMERS
 from shared.schemas.view import View
 from tests.documents import run_by
 from tests.integration.observability.grafana import filled
-from tests.integration.page.page_views import month
+from tests.integration.page.parts.page_views import month
 from tests.integration.query.querying import Installation, installed
 from tests.unit.query.parts.recounting import FIGURES, HOUR_MS, counts_at
 

@@ -10,9 +10,9 @@ from services.accounts.commands import make_tenant
 from shared.schemas.alerts.event import AlertEvent
 from shared.topics import LIVE
 from tests.integration.dashboard.dashboard_parts import WATCHER
-from tests.integration.page import page_alerts
-from tests.integration.page.looking import LOOKS, Seen, logged_in
-from tests.integration.page.page_parts import OWNER, Looked, looked_at
+from tests.integration.page.parts import page_alerts
+from tests.integration.page.parts.installation import OWNER, Looked, looked_at
+from tests.integration.page.parts.looking import LOOKS, Seen, logged_in
 from tests.integration.parts.brokers import OF_COLLECTOR, broker_with_topics
 from tests.integration.parts.browsing import chromium, undisturbed
 

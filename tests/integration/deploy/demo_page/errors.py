@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from loadtest.story import GAVE_UP_CODE
 from shared.schemas.view import View
 from tests.integration.deploy.demo_page.told import RANGE, ROUNDED, Told, narrow
-from tests.integration.page.looking import Seen, number
+from tests.integration.page.parts.looking import Seen, number
 from tests.integration.parts.browsing import SOON_MS
 
 #: Before the incident no player gave up, and soon after it one did.

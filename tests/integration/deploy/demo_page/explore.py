@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from deploy.demo.comparing.compare import PERCENTILE_ERROR_MAX
 from shared.schemas.view import View
 from tests.integration.deploy.demo_page.told import RANGE, UNKNOWN, Told, is_near, value_of
-from tests.integration.page.looking import Seen, expect_rows, number
+from tests.integration.page.parts.looking import Seen, expect_rows, number
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.parts.recounting import FIGURES
 

@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 
 from shared.schemas.view import View
 from tests.integration.deploy.demo_page.told import RANGE, Told
-from tests.integration.page.looking import Seen
+from tests.integration.page.parts.looking import Seen
 from tests.integration.parts.browsing import SOON_MS
 
 #: Columns of which the sums are held; the last one is not there until a click adds it.

@@ -14,7 +14,7 @@ from deploy.demo import accounts, addresses
 from loadtest.incident import Incident
 from tests.integration.deploy.demo_page import errors, explore, files, single, titles
 from tests.integration.deploy.demo_page.told import told
-from tests.integration.page.looking import Seen, let_in
+from tests.integration.page.parts.looking import Seen, let_in
 from tests.integration.parts.browsing import chromium, undisturbed
 
 #: What is looked at, in this order.

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.integration.deploy.demo_page.told import RANGE, ROUNDED, Told, is_near
-from tests.integration.page.looking import ONE_LOOK_MS, Seen, in_time, number, settled
+from tests.integration.page.parts.looking import ONE_LOOK_MS, Seen, in_time, number, settled
 from tests.integration.parts.browsing import SOON_MS
 
 

@@ -11,7 +11,7 @@ from loadtest.playing import CMCD_DELAY_MS_MAX
 from shared.schemas.view import View
 from tests.integration.deploy.demo_page.explore import all_rows
 from tests.integration.deploy.demo_page.told import RANGE, UNKNOWN, Told, is_near
-from tests.integration.page.looking import Seen, expect_rows, number
+from tests.integration.page.parts.looking import Seen, expect_rows, number
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.parts.recounting import FIGURES
 

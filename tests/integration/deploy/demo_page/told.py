@@ -10,7 +10,7 @@ import pytest
 
 from loadtest.incident import Incident
 from shared.schemas.view import View
-from tests.integration.page.looking import Seen, number
+from tests.integration.page.parts.looking import Seen, number
 from tests.integration.parts.browsing import SOON_MS
 from tests.unit.query.parts.recounting import FIGURES
 

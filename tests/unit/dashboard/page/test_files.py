@@ -14,7 +14,7 @@ from services.dashboard.page.files import Files
 from services.dashboard.page.routes import STATIC
 
 #: Of the document, and all that it loads before the first screen is drawn.
-#: Of modules that come one by one, where nobody has joined them: `tests/integration/page/test_now.py` holds what users get.
+#: Of modules that come one by one, where nobody has joined them: `tests/integration/page/now/test_now.py` holds what users get.
 MODULES_BYTES_MAX = 165_000
 _IMPORT = re.compile(r'\b(?:from|import)\s*"([\w./@-]+)"')
 _IMPORT_LATER = re.compile(r'\bimport\("([\w./@-]+)"\)')
