@@ -24,7 +24,7 @@ function parametersOf(params) {
 }
 
 /**
- * @param {{of: import("../core/exported.js").Of, params: Record<string, string | number>, what?: string}} props - `what` the file has, in words.
+ * @param {{of: import("../core/answers/exported.js").Of, params: Record<string, string | number>, what?: string}} props - `what` the file has, in words.
  */
 export function Export({ of, params, what = "everything" }) {
   const state = useSignal("");

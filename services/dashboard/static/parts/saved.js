@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { addressOf } from "../core/place/place.js";
 import { Answered, useFetched } from "./data/asking.js";
 import { html } from "./html.js";
-import { Menu } from "./menu.js";
+import { Menu } from "./inputs/menu.js";
 import { goTo, place } from "./place.js";
 import { change, session } from "./data/session.js";
 

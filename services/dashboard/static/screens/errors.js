@@ -12,15 +12,15 @@ import { Compare } from "../parts/narrowing/compare.js";
 import { Controls } from "../parts/narrowing/controls.js";
 import { Export } from "../parts/exporting.js";
 import { Folded } from "../parts/narrowing/folded.js";
-import { Field } from "../parts/field.js";
-import { Meaning, MetricMeaning, Term } from "../parts/glossary.js";
-import { Counted } from "../parts/figure.js";
+import { Field } from "../parts/inputs/field.js";
+import { Meaning, MetricMeaning, Term } from "../parts/figures/glossary.js";
+import { Counted } from "../parts/figures/figure.js";
 import { html } from "../parts/html.js";
-import { Label, Texts } from "../parts/label.js";
+import { Label, Texts } from "../parts/figures/label.js";
 import { titleOf } from "../parts/data/known.js";
 import { once, Pages, pagesKey } from "../parts/data/pages.js";
 import { go, Link, place } from "../parts/place.js";
-import { SortHead, sortBy } from "../parts/sorting.js";
+import { SortHead, sortBy } from "../parts/inputs/sorting.js";
 
 /** What the list can be sorted by; `change` where something is held against what was. */
 const SORTS = ["views", "change", "first_seen", "last_seen"];
@@ -56,7 +56,7 @@ export default function Errors() {
 /** What further pages are compared with: the range of the first one, also when a range up to now has moved on. @param {any} data @param {string} compare */
 const comparedOf = (data, compare) => (data.compared && compare !== "previous" ? String(data.compared.from_ms) : compare);
 
-/** @param {{pages: any[], isHeld: boolean, sort: import("../parts/sorting.js").Sort}} props - `isHeld`: against what was before. */
+/** @param {{pages: any[], isHeld: boolean, sort: import("../parts/inputs/sorting.js").Sort}} props - `isHeld`: against what was before. */
 function Table({ pages, isHeld, sort }) {
   const data = pages[0];
   if (!data.errors.length) return html`<p class="empty">No view with an error among ${countText(data.n)} views of this range.</p>`;

@@ -1,7 +1,7 @@
 // @ts-check
 // Integration: "Are my beacons arriving?" Lines to paste, the newest beacons as they come, what was rejected and why, and what is missing.
 
-import { missingOf, READ } from "../core/arrivals.js";
+import { missingOf, READ } from "../core/arriving/arrivals.js";
 import { countText, shareText } from "../core/words/format.js";
 import { Arriving } from "../parts/arriving/beacons.js";
 import { Choose } from "../parts/arriving/choose.js";

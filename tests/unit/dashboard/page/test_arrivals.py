@@ -14,7 +14,7 @@ from services.query.core.resources.search import COUNTS, AskedViews, understood
 from shared.schemas.rejected import Reason
 from tests.unit.query.parts.recounting import T0_MS
 
-_SCRIPT = """import { adviceOf, NEEDED, NEEDS_NONE, READ } from './arrivals.js';
+_SCRIPT = """import { adviceOf, NEEDED, NEEDS_NONE, READ } from './arriving/arrivals.js';
 const advice = Object.fromEntries(%s.map((reason) => [reason, adviceOf(reason)]));
 console.log(JSON.stringify({ NEEDED, NEEDS_NONE, READ, advice }))"""
 #: Columns of the table "What each client can report".

@@ -32,7 +32,7 @@ for (const file of process.argv.slice(1)) await import(pathToFileURL(file).href)
 
 @pytest.mark.thorough
 def test_the_page_computes_what_its_own_tests_say() -> None:
-    files = sorted((Path(__file__).parent / "core").glob("*.test.mjs"))
+    files = sorted((Path(__file__).parent / "core").rglob("*.test.mjs"))
     assert files
     _run(files, {})
 
@@ -41,11 +41,11 @@ def test_the_page_computes_what_its_own_tests_say() -> None:
     ("module", "name", "most"),
     [
         ("core/live/slices.js", "CUSTOMERS_MAX", CUSTOMERS_MAX),
-        ("core/timeline.js", "EVENTS_MAX", TIMELINE_EVENTS_MAX),
-        ("core/audience.js", "CURVES_MAX", CURVES_MAX),
-        ("core/groups.js", "ROWS_MAX", GROUPS_MAX),
+        ("core/view/timeline.js", "EVENTS_MAX", TIMELINE_EVENTS_MAX),
+        ("core/answers/audience.js", "CURVES_MAX", CURVES_MAX),
+        ("core/answers/groups.js", "ROWS_MAX", GROUPS_MAX),
         ("core/place/ranges.js", "POINTS_MAX", POINTS_MAX),
-        ("screens/titles.js", "LISTED_MAX", TITLES_MAX),
+        ("screens/titles/titles.js", "LISTED_MAX", TITLES_MAX),
         ("core/place/filters.js", "SLICE_CHARACTERS_MAX", SLICE_VALUE_CHARS_MAX),
     ],
 )
@@ -73,7 +73,7 @@ def test_shares_of_views_are_judged_by_their_interval() -> None:
 
 @pytest.mark.parametrize("name", ["LINES_MAX", "MULTIPLES_MAX"])
 def test_the_page_asks_for_no_more_lines_than_the_api_has(name: str) -> None:
-    found = re.search(rf"{name} = (\d+);", (STATIC / "core/exported.js").read_text())
+    found = re.search(rf"{name} = (\d+);", (STATIC / "core/answers/exported.js").read_text())
     assert found is not None
     assert int(found[1]) <= SERIES_MAX
 

@@ -75,7 +75,7 @@ async def test_of_scripts_in_a_document_the_import_map_alone_may_run(
 def test_a_first_load_is_small_and_asks_nobody_else() -> None:
     document = (STATIC / "index.html").read_text()
     modules = dict(re.findall(r'"([^"]+)": "/static/([^"]+)"', document))
-    wanted, loaded = ["index.html", *_IN_DOCUMENT.findall(document), "screens/now.js"], set[str]()
+    wanted, loaded = ["index.html", *_IN_DOCUMENT.findall(document), "screens/now/now.js"], set[str]()
     while wanted:
         path = wanted.pop()
         if path in loaded:
@@ -97,7 +97,7 @@ def _beside(path: str, name: str) -> str:
 
 
 def test_no_input_of_a_screen_is_given_its_value_at_each_drawing() -> None:
-    """Preact sets a `value` whenever it draws: what is being typed would go. `parts/field.js` and `defaultValue` keep it."""
+    """Preact sets a `value` whenever it draws: what is being typed would go. `parts/inputs/field.js` and `defaultValue` keep it."""
     modules = [path for path in STATIC.rglob("*.js") if not {"vendor", bundle.FOLDER} & set(path.parts)]
     inputs = [(path.name, one) for path in modules for one in _INPUT.findall(path.read_text())]
     assert len(inputs) > 30

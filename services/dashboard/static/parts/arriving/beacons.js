@@ -1,7 +1,7 @@
 // @ts-check
 // "Are my beacons arriving?": the newest beacons of a customer as they come, and what was rejected and why.
 
-import { adviceOf, countedText, verdictOf } from "../../core/arrivals.js";
+import { adviceOf, countedText, verdictOf } from "../../core/arriving/arrivals.js";
 import { momentText } from "../../core/place/ranges.js";
 import { ageText, countText } from "../../core/words/format.js";
 import { Answered, serverNow_ms, useFetched } from "../data/asking.js";

@@ -4,7 +4,7 @@
 import { useFetched } from "../data/asking.js";
 import { customers } from "../data/known.js";
 import { change, may, session } from "../data/session.js";
-import { Form } from "../forms.js";
+import { Form } from "../inputs/forms.js";
 import { html } from "../html.js";
 import { Which } from "../narrowing/which.js";
 import { go, Link } from "../place.js";

@@ -3,14 +3,14 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { collectorOf, keysFor, linesFor } from "../../core/pasting.js";
+import { collectorOf, keysFor, linesFor } from "../../core/arriving/pasting.js";
 import { CLIENTS } from "../../core/words/client_lines.js";
-import { Copy } from "../copying.js";
+import { Copy } from "../inputs/copying.js";
 import { useFetched } from "../data/asking.js";
 import { customers, hasCustomers } from "../data/known.js";
 import { change, may } from "../data/session.js";
-import { Field } from "../field.js";
-import { Act } from "../forms.js";
+import { Field } from "../inputs/field.js";
+import { Act } from "../inputs/forms.js";
 import { html } from "../html.js";
 import { go, Link, place } from "../place.js";
 import { LISTED_MAX, useListed } from "./choose.js";

@@ -3,8 +3,8 @@
 
 import { signal, untracked, useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
-import { againAfter, everyOf } from "../../core/again.js";
-import { serverNow } from "../../core/clock.js";
+import { againAfter, everyOf } from "../../core/time/again.js";
+import { serverNow } from "../../core/time/clock.js";
 import { ageText } from "../../core/words/format.js";
 import { isRefusal, problemOf } from "../../core/words/problems.js";
 import { comparedFrom, resolved } from "../../core/place/ranges.js";

@@ -7,7 +7,7 @@ import { distributedBy, fieldOf } from "../../core/figures/behind.js";
 import { DAY_MS, HOUR_MS } from "../../core/place/ranges.js";
 import { fetchJson, hasFirst } from "./asking.js";
 
-/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null, suspects: import("../../core/suspects.js").AskedBy | null}} Metric */
+/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null, suspects: import("../../core/answers/suspects.js").AskedBy | null}} Metric */
 /** @typedef {{name: string, title: string, kind: string, by_end: boolean}} Dimension */
 
 /** @type {import("@preact/signals").Signal<Record<string, Metric>>} */

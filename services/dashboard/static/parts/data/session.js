@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 import { fetchJson, toLogin } from "./asking.js";
 import { html } from "../html.js";
-import { Menu } from "../menu.js";
+import { Menu } from "../inputs/menu.js";
 
 /** @type {import("@preact/signals").Signal<any>} */
 export const session = signal(null);

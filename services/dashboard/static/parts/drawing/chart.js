@@ -4,7 +4,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { axisTexts, countText, valueText } from "../../core/words/format.js";
-import { axisOf, lonePoints, movedTo, pointOf } from "../../core/series.js";
+import { axisOf, lonePoints, movedTo, pointOf } from "../../core/answers/series.js";
 import { momentText, tickText, wholeMinutes } from "../../core/place/ranges.js";
 import { html } from "../html.js";
 import { place as placeMarks } from "./marks.js";
@@ -30,7 +30,7 @@ dark.addEventListener("change", () => {
   isDark.value = dark.matches;
 });
 
-/** Colour of a line by its place among the lines of now; one of earlier has that of its own. @param {import("../../core/series.js").Line[]} lines */
+/** Colour of a line by its place among the lines of now; one of earlier has that of its own. @param {import("../../core/answers/series.js").Line[]} lines */
 const colours = (lines) => {
   let now = 0;
   return lines.map((line) => (line.beside ?? now++) % COLOURS);
@@ -39,7 +39,7 @@ const colours = (lines) => {
 const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
 
 /**
- * @param {{times: number[], lines: import("../../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
+ * @param {{times: number[], lines: import("../../core/answers/series.js").Line[], unit: string, tz: string, title: string, height?: number,
  *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean,
  *   range?: {from_ms: number, to_ms: number}, marks?: import("./marks.js").Mark[]}} props - Times in seconds. `top`: the least that the scale reaches up to. `range`: what was asked for. Small: the figure under the pointer alone; the zone is said once beside all of them.
  */
@@ -114,7 +114,7 @@ function useMark(plot) {
 /** @param {Marked} marked */
 const stretchOf = ({ from, to }) => wholeMinutes(1_000 * Math.min(from, to), 1_000 * Math.max(from, to));
 
-/** @param {{lines: import("../../core/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
+/** @param {{lines: import("../../core/answers/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
 function Legend({ lines, unit, at, hasCounts }) {
   const places = colours(lines);
   return html`<ul class="legend">

@@ -3,11 +3,11 @@
 
 import { bitrateText, durationText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
-import { adsOf, axisStep, LEGEND, levelsOf, markText, restName, sinceText, statesOf, unkeptFrom } from "../../core/timeline.js";
+import { adsOf, axisStep, LEGEND, levelsOf, markText, restName, sinceText, statesOf, unkeptFrom } from "../../core/view/timeline.js";
 import { html } from "../html.js";
 import { RequestsDrawn } from "./requests.js";
 
-/** @param {{row: any, span_ms: number, tz: string, errors: import("../../core/timeline.js").Mark[], requests: import("./requests.js").Reading}} props */
+/** @param {{row: any, span_ms: number, tz: string, errors: import("../../core/view/timeline.js").Mark[], requests: import("./requests.js").Reading}} props */
 export function Lanes({ row, span_ms, tz, errors, requests }) {
   const ads = adsOf(row, span_ms);
   const levels = levelsOf(row, span_ms);
@@ -39,13 +39,13 @@ function Unkept({ name, from_ms, span_ms }) {
   return html`<span class="unkept" role="img" aria-label=${text} title=${text} style=${{ left: `${(100 * from_ms) / span_ms}%` }}><b>${name}</b></span>`;
 }
 
-/** @param {import("../../core/timeline.js").Level[]} levels */
+/** @param {import("../../core/view/timeline.js").Level[]} levels */
 const highest = (levels) => Math.max(...levels.map((one) => one.bitrate_bps));
 
 /** What a lane without anything is called. */
 const NOTHING = "nothing";
 
-/** @param {{found: import("../../core/timeline.js").Stretch[], span_ms: number}} props */
+/** @param {{found: import("../../core/view/timeline.js").Stretch[], span_ms: number}} props */
 function Blocks({ found, span_ms }) {
   const label = found.map(([kind, from, to]) => `${kind} ${durationText(to - from)}`).join(", ");
   return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${label || NOTHING}>
@@ -61,7 +61,7 @@ function Blocks({ found, span_ms }) {
 /** A mark's width, of 1,000: as narrow as can be pointed at. */
 const MARK = 6;
 
-/** What happens at a moment. @param {{found: import("../../core/timeline.js").Mark[], span_ms: number}} props */
+/** What happens at a moment. @param {{found: import("../../core/view/timeline.js").Mark[], span_ms: number}} props */
 function Marks({ found, span_ms }) {
   const x = (/** @type {number} */ at_ms) => Math.min(1000 - MARK, Math.max(0, (at_ms / span_ms) * 1000 - MARK / 2));
   return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${found.map(markText).join("; ") || NOTHING}>
@@ -69,7 +69,7 @@ function Marks({ found, span_ms }) {
   </svg>`;
 }
 
-/** @param {{levels: import("../../core/timeline.js").Level[], span_ms: number}} props */
+/** @param {{levels: import("../../core/view/timeline.js").Level[], span_ms: number}} props */
 function Bitrates({ levels, span_ms }) {
   // Below the edge, where the highest line would be cut.
   const top = highest(levels) * 1.1;

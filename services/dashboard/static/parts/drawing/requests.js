@@ -2,15 +2,15 @@
 // The player's requests of a view: read by a click, drawn as a lane of the timeline, and listed.
 
 import { useSignal } from "@preact/signals";
-import { barsOf, outcomeText, readText, requestText, SIGNS, totalText, TRACKS, whatText } from "../../core/requests.js";
+import { barsOf, outcomeText, readText, requestText, SIGNS, totalText, TRACKS, whatText } from "../../core/view/requests.js";
 import { bitrateText, countText, durationText, NONE, sizeText } from "../../core/words/format.js";
 import { momentText } from "../../core/place/ranges.js";
 import { newestNow_ms } from "../data/asking.js";
 import { useFocusOfButton } from "../data/reading.js";
 import { html } from "../html.js";
 
-/** @typedef {import("../../core/requests.js").MediaRequest} MediaRequest */
-/** @typedef {import("../../core/requests.js").Read} Read */
+/** @typedef {import("../../core/view/requests.js").MediaRequest} MediaRequest */
+/** @typedef {import("../../core/view/requests.js").Read} Read */
 /** @typedef {import("../data/reading.js").Reading<Read>} Reading */
 
 /** The top of the lane has the signs, the tracks are below. */

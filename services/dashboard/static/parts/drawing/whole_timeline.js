@@ -1,13 +1,13 @@
 // @ts-check
 // The part of a view's timeline that its row does not keep: read from its beacons by a click.
 
-import { EVENTS_MAX, mayBeMore, timelineText, unkeptFrom } from "../../core/timeline.js";
+import { EVENTS_MAX, mayBeMore, timelineText, unkeptFrom } from "../../core/view/timeline.js";
 import { durationText } from "../../core/words/format.js";
 import { newestNow_ms } from "../data/asking.js";
 import { useFocusOfButton } from "../data/reading.js";
 import { html } from "../html.js";
 
-/** @typedef {import("../data/reading.js").Reading<import("../../core/timeline.js").Read>} Reading */
+/** @typedef {import("../data/reading.js").Reading<import("../../core/view/timeline.js").Read>} Reading */
 
 const showBeacons = () => {
   const beacons = /** @type {HTMLDetailsElement} */ (document.getElementById("view-beacons"));

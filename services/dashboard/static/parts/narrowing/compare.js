@@ -2,7 +2,7 @@
 // Which other range the figures of a screen are compared with: one as long, before it or anywhere.
 
 import { comparedFrom, COMPARED, localText, msOf, resolved } from "../../core/place/ranges.js";
-import { Field } from "../field.js";
+import { Field } from "../inputs/field.js";
 import { presentNow_ms } from "../data/asking.js";
 import { html } from "../html.js";
 import { go, place } from "../place.js";

@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { filterText, narrowed } from "../../core/place/filters.js";
 import { LENGTHS, localText, msOf, offsetText, placeText, rangeText, resolved, sameOnClocks } from "../../core/place/ranges.js";
 import { zoneOf } from "../../core/place/place.js";
-import { Field } from "../field.js";
+import { Field } from "../inputs/field.js";
 import { Filters } from "./filters.js";
 import { Folded } from "./folded.js";
 import { Freshness } from "./freshness.js";

@@ -1,7 +1,7 @@
 // @ts-check
 // How new the finished views are that the figures of a screen rest on: said always, and louder once they are old.
 
-import { freshnessOf } from "../../core/freshness.js";
+import { freshnessOf } from "../../core/time/freshness.js";
 import { resolved } from "../../core/place/ranges.js";
 import { counted_ms, newestNow_ms } from "../data/asking.js";
 import { html } from "../html.js";

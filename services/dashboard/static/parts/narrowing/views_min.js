@@ -1,7 +1,7 @@
 // @ts-check
 // How many views a row must have to be listed: small groups have the most extreme figures, and say the least.
 
-import { Field } from "../field.js";
+import { Field } from "../inputs/field.js";
 import { html } from "../html.js";
 import { go, place } from "../place.js";
 

@@ -7,7 +7,7 @@ import { countedAt, viewsAt } from "../../core/alerting/views.js";
 import { ageText } from "../../core/words/format.js";
 import { HOUR_MS, momentText } from "../../core/place/ranges.js";
 import { newestNow_ms, useFetched } from "../data/asking.js";
-import { RuleMeaning } from "../glossary.js";
+import { RuleMeaning } from "../figures/glossary.js";
 import { html } from "../html.js";
 import { titleOf } from "../data/known.js";
 import { Link, place } from "../place.js";

@@ -4,12 +4,12 @@
 import { useSignal } from "@preact/signals";
 import { rangeOf, viewsBehind, whichBehind } from "../../core/figures/behind.js";
 import { apart, filterOf } from "../../core/place/filters.js";
-import { EXCESS_MEANS, evidenceText, excessText } from "../../core/suspects.js";
+import { EXCESS_MEANS, evidenceText, excessText } from "../../core/answers/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { labelText } from "../../core/words/labels.js";
 import { Answered, useQuestion } from "../data/asking.js";
-import { MetricMeaning, Term } from "../glossary.js";
-import { Figure } from "../figure.js";
+import { MetricMeaning, Term } from "../figures/glossary.js";
+import { Figure } from "../figures/figure.js";
 import { html } from "../html.js";
 import { metricOf, titleOf } from "../data/known.js";
 import { Link } from "../place.js";

@@ -3,11 +3,11 @@
 
 import { useSignal } from "@preact/signals";
 import { rangeText } from "../../core/place/ranges.js";
-import { baselineOf, foundText, questionOf, ranked, RANKS, sentText, typedIn, typedText } from "../../core/suspects.js";
+import { baselineOf, foundText, questionOf, ranked, RANKS, sentText, typedIn, typedText } from "../../core/answers/suspects.js";
 import { countText, valueText } from "../../core/words/format.js";
 import { addressFor, Answered, presentNow_ms, useFetched } from "../data/asking.js";
 import { capital, metricOf, metrics } from "../data/known.js";
-import { Field } from "../field.js";
+import { Field } from "../inputs/field.js";
 import { html } from "../html.js";
 import { go, Link, place } from "../place.js";
 import { Possible, Suspects, SUSPECTED } from "./suspects.js";
@@ -15,7 +15,7 @@ import { Possible, Suspects, SUSPECTED } from "./suspects.js";
 /** As many as one answer has. */
 const LIMIT = 10;
 
-/** @typedef {import("../../core/suspects.js").AskedBy} AskedBy */
+/** @typedef {import("../../core/answers/suspects.js").AskedBy} AskedBy */
 /** What is drawn. @typedef {{metric: string, compare: string}} Picture */
 
 /** @param {Picture} props */

@@ -3,7 +3,7 @@
 
 import { useSignal } from "@preact/signals";
 import { momentText } from "../../core/place/ranges.js";
-import { Copy } from "../../parts/copying.js";
+import { Copy } from "../../parts/inputs/copying.js";
 import { Answered, useFetched } from "../../parts/data/asking.js";
 import { customers } from "../../parts/data/known.js";
 import { html } from "../../parts/html.js";

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { linesOfTitles } from "../../../../../services/dashboard/static/core/audience.js";
+import { linesOfTitles } from "../../../../../services/dashboard/static/core/answers/audience.js";
 import { apart, both, bounded, containing, cut, either, filterOf, filterOfSlice, filterText, inverted, liveParts, narrowed, narrowedLive, pastOf, typedValues } from "../../../../../services/dashboard/static/core/place/filters.js";
 import { fieldText } from "../../../../../services/dashboard/static/core/words/view_fields.js";
 import { holds } from "./meaning.mjs";
-import { linesOf } from "../../../../../services/dashboard/static/core/series.js";
+import { linesOf } from "../../../../../services/dashboard/static/core/answers/series.js";
 
 test("a click narrows a dimension to one value, and leaves what is excluded", () => {
   const before = [filterOf("cdn", ["akamai"]), filterOf("cdn", ["bad"], true), filterOf("country", ["DE"])];

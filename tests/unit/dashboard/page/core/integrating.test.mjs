@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adviceOf, countedText, missingOf, verdictOf } from "../../../../../services/dashboard/static/core/arrivals.js";
-import { collectorOf, keysFor, linesFor } from "../../../../../services/dashboard/static/core/pasting.js";
+import { adviceOf, countedText, missingOf, verdictOf } from "../../../../../services/dashboard/static/core/arriving/arrivals.js";
+import { collectorOf, keysFor, linesFor } from "../../../../../services/dashboard/static/core/arriving/pasting.js";
 import { CLIENTS } from "../../../../../services/dashboard/static/core/words/client_lines.js";
 
 test("the customer's own id is a key where keys are not managed, and nowhere else", () => {

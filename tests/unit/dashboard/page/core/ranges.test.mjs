@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openStretch } from "../../../../../services/dashboard/static/core/audience.js";
+import { openStretch } from "../../../../../services/dashboard/static/core/answers/audience.js";
 import { changed, placeOf } from "../../../../../services/dashboard/static/core/place/place.js";
 import { bucketsFor, comparedFrom, comparedRange, comparedText, DAY_MS, HOUR_MS, localText, momentsAgo, momentText, msOf, placeText, rangeWith, resolved, sameOnClocks, wholeMinutes } from "../../../../../services/dashboard/static/core/place/ranges.js";
 
