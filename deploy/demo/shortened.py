@@ -17,7 +17,7 @@ FINISH_MS: Final[Mapping[str, int]] = {
 }
 #: Of the finalizer, by its setting. What the page shows comes from Postgres before a batch lands; more batches of a few views would
 #: take a core for as long as the demo is up.
-TRIGGER_SECONDS: Final[Mapping[str, int]] = {"trigger_seconds": 10, "raw_trigger_seconds": 30, "rollup_seconds": 15}
+TRIGGER_SECONDS: Final[Mapping[str, int]] = {"trigger_seconds": 10, "raw_trigger_seconds": 30, "rollup_seconds": 45}
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def test_what_the_demo_shortens_is_printed_with_its_default() -> None:
 
     assert settings["VIDEO_VIEWS_FINISH_PAUSED_MS"] == ("20000", "3600000")
     assert settings["FINALIZER_TRIGGER_SECONDS"] == ("10", "30")
-    assert settings["FINALIZER_ROLLUP_SECONDS"] == ("15", "60")
+    assert settings["FINALIZER_ROLLUP_SECONDS"] == ("45", "60")
     assert all(value != default for value, default in settings.values())
 
 
