@@ -53,16 +53,16 @@ def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
         "tests/unit/test_whole.py",
     ]
     for folder in scheduling.SHARING_A_DASHBOARD:
-        files = sorted(path.name for path in (INTEGRATION / folder).glob("test_*.py"))
+        files = [path.relative_to(INTEGRATION) for path in (INTEGRATION / folder).rglob("test_*.py")]
         assert len(files) > 1
-        assert {scheduling.group_of(nodeid(f"{folder}/{name}")) for name in files} == {folder}
+        assert {scheduling.group_of(nodeid(str(file))) for file in files} == {folder}
     first, second = nodeid("finalizer/test_finalizer.py"), nodeid("finalizer/test_finalizer.py", "test_two")
     assert scheduling.group_of(first) != scheduling.group_of(second)
 
 
 def test_the_longest_begin_first_and_exist() -> None:
     assert all((INTEGRATION / name).exists() or (ROOT / name).is_file() for name in scheduling.LONGEST)
-    page = [nodeid("page/test_now.py"), nodeid("page/test_alerts.py")]
+    page = [nodeid("page/now/test_now.py"), nodeid("page/alerts/test_alerts.py")]
     given = [nodeid("deploy/test_broker.py"), *page, nodeid("finalizer/warehouse/test_warehouse.py")]
     assert in_order(given) == [given[3], *page, given[0]]
 

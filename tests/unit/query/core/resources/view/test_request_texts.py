@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.processor.applications.video_views.beacons import mux, watch
-from tests.unit.query.core.resources.test_requests_of_view import listed, rows_of
+from tests.unit.query.core.resources.view.test_requests_of_view import listed, rows_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from services.query.core.problems import Wrong
 from services.query.core.resources.view import requests_of_view
 from services.query.core.resources.view.requests_of_view import AskedRequests
 from tests.unit.processor.applications.video_views.beacons import T0, mux, watch
-from tests.unit.query.core.resources.test_requests_of_view import listed, rows_of
+from tests.unit.query.core.resources.view.test_requests_of_view import listed, rows_of
 
 
 def test_pages_have_each_request_once() -> None:
