@@ -82,8 +82,6 @@ def table(lines: Sequence[Line], *, settled: bool) -> Table:
 
 
 def _verdict(line: Line, *, settled: bool) -> Text:
-    if line.ok is None:
-        return Text("")
-    if line.ok:
-        return Text("ok", style="green")
-    return Text("DIFFERS", style="bold red") if settled else Text("under way", style="dim")
+    if line.ok is False and not settled:
+        return Text("under way", style="dim")
+    return Text(line.verdict, style={None: "dim", True: "green", False: "bold red"}[line.ok])

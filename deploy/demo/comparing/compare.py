@@ -47,12 +47,19 @@ ViewKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table. `ok` is None if there is no figure to compare with."""
+    """One line of the table. `ok` is None if there is no figure to compare with, or too few views to judge it by."""
 
     name: str
     observed: str
     truth: str
     ok: bool | None
+
+    @property
+    def verdict(self) -> str:
+        """What stands behind it; empty where there is nothing to compare."""
+        if self.ok is None:
+            return "too few to tell" if self.observed and self.truth else ""
+        return "ok" if self.ok else "DIFFERS"
 
 
 @dataclass(frozen=True)
@@ -303,4 +310,4 @@ def _number(value: int) -> str:
 
 
 def _decimal(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f}"
+    return "too few to tell" if value is None else f"{value:,.1f}"

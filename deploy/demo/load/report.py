@@ -114,8 +114,7 @@ def _route(route: Route) -> tuple[tuple[str, ...], bool]:
 
 
 def _line(line: Line) -> tuple[tuple[str, ...], bool]:
-    mark = {True: "ok", False: "DIFFERS", None: ""}[line.ok]
-    return (line.name, line.observed, line.truth, mark), line.ok is not False
+    return (line.name, line.observed, line.truth, line.verdict), line.ok is not False
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]]) -> str:

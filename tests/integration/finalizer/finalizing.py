@@ -30,7 +30,8 @@ from tests.integration.parts.installed import PARTITIONS, variables
 MORNING_MS = 1_770_012_000_000
 HOUR_MS = 3_600_000
 START_SECONDS_MAX = 240.0
-RUN_SECONDS_MAX = 400.0
+#: Five cold JVMs take 110 CPU seconds for one run, and have an eighth of two cores while all others compute.
+RUN_SECONDS_MAX = 900.0
 #: A broker on a busy machine takes its time with a transaction.
 _PRODUCER_SECONDS_MAX = 120.0
 #: `source` is always there.
