@@ -34,16 +34,16 @@ unit: $(if $(COMPILED),compile,setup) ## the run between two changes: tests that
 	$(if $(COMPILED),PROCESSOR_COMPILED=required PROCESSOR_COMPILED_DIR=.local/compiled )$(PYTHON) -m pytest -n 3 --dist load tests/unit tests/contracts -m 'not integration' $(if $(COMPILED),--hypothesis-profile quick,--quick)
 
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
-	$(PYTHON) -m tests.class_archives
+	$(PYTHON) -m tests.suite.class_archives
 	$(PYTHON) -m pytest -m integration
 
 test: setup-test ## everything, as continuous integration runs it
 	@$(MAKE) --no-print-directory --jobs 2 check archives
-	$(PYTHON) -m tests.whole
+	$(PYTHON) -m tests.suite.whole
 
 # What the suite's JVMs and its workers start from: made while types are checked. What cannot be collected the run itself reports.
 archives:
-	@$(PYTHON) -m tests.class_archives
+	@$(PYTHON) -m tests.suite.class_archives
 	@$(PYTHON) -m pytest --collect-only --quiet >/dev/null || true
 
 oracle: setup ## rows of generated sessions of every client beside those of a second implementation of docs/view.md [SESSIONS=n] [SEED=n]
@@ -68,10 +68,10 @@ loadtest: setup ## locust's players against everything on this machine; fails on
 	@$(PYTHON) -m deploy.demo.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 pictures: setup-test ## take docs/page.png, of the page over generated views [FOLDER=where every screen goes, in both schemes and on a phone]
-	@$(PYTHON) -m tests.pictures $(FOLDER)
+	@$(PYTHON) -m tests.pictures.page $(FOLDER)
 
 screenshots: setup-test ## run the demo and take the screenshots of its incident for docs/tutorial.md
-	@$(PYTHON) -m tests.screenshots
+	@$(PYTHON) -m tests.pictures.tutorial
 
 images: setup ## build the services' images with the docker at hand
 	@$(PYTHON) -m deploy.images.build

@@ -1,7 +1,7 @@
 """What all tests share: Hypothesis without deadlines, and how to run for longer than every change can wait.
 
 `--hypothesis-profile many` searches 10,000 cases, `quick` 8, `same` the same 8 each time, and what continuous integration runs
-100. `--quick` is what `make unit` runs (`tests/quick.py`).
+100. `--quick` is what `make unit` runs (`tests/suite/quick.py`).
 `--outage-seconds 300` keeps the broker away for so long.
 """
 
@@ -19,7 +19,7 @@ from xdist.scheduler import Scheduling
 from deploy.local import class_archives, process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 from services.rim.process import compiled
-from tests import anchors, cpu_shares, deferred, prefork, quick, scheduling
+from tests.suite import anchors, cpu_shares, deferred, prefork, quick, scheduling
 
 deferred.defer()
 anchors.find_once()

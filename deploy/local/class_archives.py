@@ -2,8 +2,8 @@
 
 An archive holds classes that another JVM has loaded and linked, and what their methods did, for one Java and one class path. A JVM
 checks both, and starts without an archive that does not fit. An older Java refuses the options, so who uses an archive runs on the
-Java that made it. `python -m tests.class_archives` makes the archives. They are used where the environment has `VARIABLE`, as in
-tests. Everything else, and tests without archives, run on the Java of the machine.
+Java that made it. `python -m tests.suite.class_archives` makes the archives. They are used where the environment has `VARIABLE`,
+as in tests. Everything else, and tests without archives, run on the Java of the machine.
 """
 
 import os

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tests.chaos.linearizability import Operation, is_linearizable
 from tests.integration.applications.tabling import UserReply
-from tests.linearizability import Operation, is_linearizable
 
 
 class UserState(NamedTuple):

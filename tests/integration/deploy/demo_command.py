@@ -9,7 +9,7 @@ import sys
 from typing import Final
 
 from deploy.local import process
-from tests import prefork
+from tests.suite import prefork
 
 COMMANDS: Final = ("deploy.demo", "deploy.demo.load")
 for _command in COMMANDS:

@@ -22,9 +22,9 @@ from deploy.local.paths import ROOT
 from deploy.local.process import Running, wait_until
 from loadtest.incident import incident_of
 from shared.topics import PROFILES, VIEWS
-from tests import prefork
 from tests.documents import Block, run_by
 from tests.integration.deploy.demo_page import holding
+from tests.suite import prefork
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

@@ -8,7 +8,7 @@ import pytest
 from services.rim.http.compression import BYTES_MIN
 from tests.unit.dashboard.door import METRICS_TOKEN
 from tests.unit.dashboard.test_unknown_paths import client_of
-from tests.unit.query.http.test_app import headers_of
+from tests.unit.query.parts.desk import headers_of
 
 
 @pytest.mark.thorough

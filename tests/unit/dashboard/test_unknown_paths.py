@@ -12,8 +12,8 @@ from services.dashboard.forwarding import Forwarding
 from shared.http.problems import PROBLEM_JSON, TYPES
 from tests.unit.dashboard.desk import NOW_MS, STREAMS_MAX, quiet_board
 from tests.unit.dashboard.door import METRICS_TOKEN, door
-from tests.unit.query.http.test_app import desk as query_desk
-from tests.unit.query.http.test_app import headers_of
+from tests.unit.query.parts.desk import desk as query_desk
+from tests.unit.query.parts.desk import headers_of
 
 
 @contextlib.asynccontextmanager

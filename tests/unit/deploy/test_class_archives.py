@@ -7,8 +7,8 @@ import pytest
 
 from deploy.local import class_archives, short_spark
 from deploy.local.class_archives import JDK, KAFKA, LAUNCHER, SPARK, VARIABLE, java_home, options
-from tests import class_archives as making
-from tests.class_archives import put_java
+from tests.suite import class_archives as making
+from tests.suite.class_archives import put_java
 
 
 @pytest.fixture

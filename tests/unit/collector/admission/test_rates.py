@@ -181,3 +181,16 @@ def test_an_address_that_stays_within_its_rate_never_waits() -> None:
     for _ in range(20):
         requests.take_amount("bad", 1, 0.0)
     assert requests.wait_seconds("bad", 0.0) == pytest.approx(0.1)
+
+
+def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
+    wasted = AddressRates(250, 2.0)
+    assert wasted.wait_seconds("good", 0.0) == 0
+    for _ in range(10):
+        wasted.take_amount("bad", 100, 0.0)
+    # A burst of two seconds' worth is half a second of CPU: half a second is owed.
+    assert wasted.wait_seconds("bad", 0.0) == pytest.approx(2.0, abs=0.01)
+    assert wasted.wait_seconds("bad", 2.01) == 0
+    for number in range(20_000):
+        wasted.take_amount(f"many {number}", 100, 3.0)
+    assert len(wasted._buckets) <= 8_192

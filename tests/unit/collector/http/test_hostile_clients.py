@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from services.collector.admission.fair_queue import FairQueue, TooManyWaiting, WaitingLimits
-from services.collector.admission.held import InFlight, Slots
-from services.collector.admission.rates import AddressRates
 from services.collector.http import reading
 from services.collector.http.parsing import REQUEST_SECONDS
 from services.collector.http.user_agents import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
@@ -278,109 +275,6 @@ async def test_what_a_body_unpacks_to_is_in_flight_before_it_is_parsed() -> None
         async with served.client.post("/", data=body) as answer:
             assert answer.status == 503
         assert served.stored() == []
-
-
-def test_each_party_has_its_part_of_the_room() -> None:
-    in_flight = InFlight(100, 0.5)
-    assert in_flight.take_bytes(50, "a")
-    assert not in_flight.take_bytes(1, "a")
-    assert not in_flight.take_bytes(1, "a", "k")
-    assert in_flight.take_bytes(25, "b", "k")
-    assert in_flight.take_bytes(25, "c", "k")
-    assert not in_flight.take_bytes(1, "d", "k")
-    for party in ("b", "c"):
-        in_flight.give_back(25, party, "k")
-    in_flight.give_back(50, "a")
-    assert (in_flight.bytes, in_flight._by_party) == (0, {})
-
-
-def test_no_address_takes_all_the_room_of_a_key() -> None:
-    """Keys are no secret: a client that knows one could keep its customer out from one address."""
-    in_flight = InFlight(1_000, 0.25)
-    while in_flight.take_bytes(10, "attacker", "k"):
-        pass
-    assert in_flight.take_bytes(100, "b", "k")
-    assert in_flight.take_bytes(100, "attacker", "other")
-
-
-def test_slots_are_of_each_party() -> None:
-    slots = Slots()
-    assert slots.take_slots({"a": 1, "k": 2})
-    assert not slots.take_slots({"a": 1})
-    assert slots.take_slots({"b": 1, "k": 2})
-    assert not slots.take_slots({"c": 1, "k": 2})
-    slots.give_back(["a", "k"])
-    assert slots.take_slots({"c": 1, "k": 2})
-
-
-def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
-    wasted = AddressRates(250, 2.0)
-    assert wasted.wait_seconds("good", 0.0) == 0
-    for _ in range(10):
-        wasted.take_amount("bad", 100, 0.0)
-    # A burst of two seconds' worth is half a second of CPU: half a second is owed.
-    assert wasted.wait_seconds("bad", 0.0) == pytest.approx(2.0, abs=0.01)
-    assert wasted.wait_seconds("bad", 2.01) == 0
-    for number in range(20_000):
-        wasted.take_amount(f"many {number}", 100, 3.0)
-    assert len(wasted._buckets) <= 8_192
-
-
-class Work:
-    """A fair queue whose work lasts as long as is given, by a clock that stands still meanwhile."""
-
-    def __init__(self, limits: WaitingLimits) -> None:
-        self.seconds = 0.0
-        self.queue = FairQueue(limits, lambda: self.seconds)
-        self.order: list[str] = []
-        self.go_on = asyncio.Event()
-
-    async def ask(self, customer: str, address: str, seconds: float = 1.0) -> None:
-        async with self.queue.turn(customer, address):
-            self.order.append(f"{customer}/{address}")
-            await self.go_on.wait()
-            self.seconds += seconds
-
-    async def run(self, requests: list[tuple[str, str, float]]) -> list[str]:
-        tasks = [asyncio.create_task(self.ask(*each)) for each in requests]
-        await until(lambda: self.queue.waiting == len(requests) - 1)
-        self.go_on.set()
-        await asyncio.gather(*tasks)
-        return self.order
-
-
-async def test_turns_go_round_the_addresses_of_a_customer() -> None:
-    work = Work(WaitingLimits(by_address_max=3, by_customer_max=5, all_max=6))
-    addresses = ["many", "many", "many", "one", "many", "other"]
-    requests = [asyncio.create_task(work.ask("acme", address)) for address in addresses]
-    await until(lambda: work.queue.waiting == 5)
-    with pytest.raises(TooManyWaiting):
-        await work.ask("acme", "another")
-    requests[1].cancel()
-    work.go_on.set()
-    await asyncio.gather(*requests, return_exceptions=True)
-    # The one that was broken off had its turn all the same.
-    assert work.order == ["acme/many", "acme/one", "acme/other", "acme/many", "acme/many"]
-    async with work.queue.turn("acme", "many"):
-        assert work.queue.waiting == 0
-
-
-async def test_customers_have_equal_shares_of_the_time_for_bodies_of_any_cost() -> None:
-    work = Work(WaitingLimits(by_address_max=9, by_customer_max=9, all_max=20))
-    heavy = [("heavy", f"{number}", 4.0) for number in range(3)]
-    light = [("light", f"{number}", 1.0) for number in range(6)]
-    order = await work.run(heavy + light)
-    assert [each.partition("/")[0] for each in order] == ["heavy", *["light"] * 4, "heavy", "light", "light", "heavy"]
-
-
-async def test_an_address_has_no_more_turns_for_naming_many_customers() -> None:
-    work = Work(WaitingLimits(by_address_max=2, by_customer_max=9, all_max=20))
-    requests = [asyncio.create_task(work.ask(f"customer-{number}", "bad")) for number in range(3)]
-    await until(lambda: work.queue.waiting == 2)
-    with pytest.raises(TooManyWaiting):
-        await work.ask("another", "bad")
-    work.go_on.set()
-    await asyncio.gather(*requests)
 
 
 async def test_what_a_parser_takes_long_for_is_parsed_on_a_thread(

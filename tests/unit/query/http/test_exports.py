@@ -23,7 +23,7 @@ from services.rim.database.pool import PostgresAway
 from shared.http.problems import TYPES
 from shared.schemas.view import View
 from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, credential, token
-from tests.unit.query.http.test_app import headers_of
+from tests.unit.query.parts.desk import headers_of
 from tests.unit.query.parts.export_desk import NOW_MS, WITHIN, desk, own, some_views
 
 

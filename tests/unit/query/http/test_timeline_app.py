@@ -14,8 +14,8 @@ from services.query.http import views
 from services.query.rim.engine import Engine
 from services.query.rim.single import OfBeacons, Wanted
 from tests.unit.dashboard.door import GLOBEX_VIEWER, VIEWS_TOKEN
-from tests.unit.query.http.test_app import headers_of
 from tests.unit.query.http.test_views_app import ROW, Places, desk, get
+from tests.unit.query.parts.desk import headers_of
 
 T = TypeVar("T")
 

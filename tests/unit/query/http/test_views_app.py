@@ -27,8 +27,8 @@ from shared import codec
 from shared.schemas.beacon import Beacon
 from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, VIEWS_TOKEN
 from tests.unit.processor.applications.video_views.beacons import mux
-from tests.unit.query.http.test_app import NOW_MS, FakeAnswers, headers_of
 from tests.unit.query.http.test_hostile import listening, passing_on
+from tests.unit.query.parts.desk import NOW_MS, FakeAnswers, headers_of
 from tests.unit.query.parts.door import NotedLooks, Nowhere, door
 from tests.unit.query.parts.reading import ABOUT
 

@@ -23,7 +23,7 @@ from services.query.rim.export_files import ExportFiles
 from services.rim.http.openapi import CSRF_HEADER
 from shared.schemas.view import View
 from tests.unit.dashboard.door import VIEWS_TOKEN, Known
-from tests.unit.query.http.test_app import FakeAnswers, headers_of
+from tests.unit.query.parts.desk import FakeAnswers, headers_of
 from tests.unit.query.parts.door import NotedLooks, Nowhere, door
 from tests.unit.query.parts.reading import ViewsInMemory, in_memory
 from tests.unit.query.parts.recounting import DAY_MS, T0_MS, a_view, counts_at

@@ -1,4 +1,4 @@
-"""`python -m tests.screenshots`: takes the pictures of docs/tutorial.md, of the incident in a demo that it starts and ends."""
+"""`python -m tests.pictures.tutorial`: takes the pictures of docs/tutorial.md, of the incident in a demo that it starts."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from deploy.demo.comparing.alerting import CUSTOMER
 from deploy.local.paths import ROOT
 from loadtest.incident import incident_of
 from tests.integration.parts.browsing import chromium
-from tests.pictures import in_few_colours
+from tests.pictures.page import in_few_colours
 
 _DOCS: Final = ROOT / "docs"
 _VIEWPORT: Final = {"width": 1_280, "height": 800}

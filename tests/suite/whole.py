@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests import class_archives, cpu_seconds
+from tests.suite import class_archives, cpu_seconds
 
 _PYTEST: Final = (sys.executable, "-m", "pytest")
-#: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
+#: `tests/suite/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
 _BY_GROUP: Final = ("--dist", "loadfile", "--no-loadscope-reorder")
 #: Three more than the cores of continuous integration: tests wait for sessions, graces and starts, and a core would wait with them.
 WORKERS: Final = 5
@@ -62,8 +62,8 @@ def run(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`python -m tests.whole`."""
-    parser = argparse.ArgumentParser(prog="python -m tests.whole", description=__doc__)
+    """`python -m tests.suite.whole`."""
+    parser = argparse.ArgumentParser(prog="python -m tests.suite.whole", description=__doc__)
     parser.add_argument(
         "--strict", action="store_true", help="a test that passes only at its second attempt fails the run"
     )

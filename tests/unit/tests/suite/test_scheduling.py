@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from deploy.local.paths import ROOT
-from tests import scheduling
+from tests.suite import scheduling
 
-INTEGRATION = Path(__file__).parents[1] / "integration"
+INTEGRATION = Path(__file__).parents[3] / "integration"
 
 
 def nodeid(file: str, test: str = "test_one") -> str:
@@ -45,12 +45,12 @@ def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
     files = [
         nodeid("deploy/test_broker.py"),
         nodeid("deploy/test_broker.py", "test_two[::1]"),
-        "tests/unit/test_whole.py::test_one",
+        "tests/unit/tests/suite/test_whole.py::test_one",
     ]
     assert [scheduling.group_of(one) for one in files] == [
         "tests/integration/deploy/test_broker.py",
         "tests/integration/deploy/test_broker.py",
-        "tests/unit/test_whole.py",
+        "tests/unit/tests/suite/test_whole.py",
     ]
     for folder in scheduling.SHARING_A_DASHBOARD:
         files = [path.relative_to(INTEGRATION) for path in (INTEGRATION / folder).rglob("test_*.py")]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.paths import ROOT
-from tests import control_groups, cpu_seconds
-from tests.cpu_seconds import Counted, table
+from tests.suite import control_groups, cpu_seconds
+from tests.suite.cpu_seconds import Counted, table
 
 _BURNS = """
 import subprocess, sys
@@ -45,7 +45,7 @@ def test_what_a_test_starts_is_counted_though_nobody_waits_for_it(tmp_path: Path
         "--rootdir",
         str(tmp_path),
         "-p",
-        "tests.cpu_seconds",
+        "tests.suite.cpu_seconds",
     ]
     run = subprocess.run(
         [*command, "-p", "no:cacheprovider", str(tmp_path / "test_burns.py")],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import whole
+from tests.suite import whole
 
 #: Stands for pytest: notes how it was called, leaves what failed as pytest does, ends with the next code of a list.
 _STAND_IN = """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.linearizability import Operation, is_linearizable
+from tests.chaos.linearizability import Operation, is_linearizable
 
 
 def register(state: int, operation: Operation) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""What the tests of `tests.prefork` start: says where and how it runs, then waits for a signal or ends with a code."""
+"""What the tests of `tests.suite.prefork` start: says where and how it runs, then waits for a signal or ends with a code."""
 
 import json
 import os

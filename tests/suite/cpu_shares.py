@@ -1,8 +1,8 @@
 """Gives the workers of a run their shares of the cores, however many processes each has started.
 
 By default the kernel shares the cores among sessions, and each broker and each service is one. So the tests with Spark, whose work
-is that of one JVM, would get little of them. They are the longest group (`tests/scheduling.py`): a run would end with them alone,
-and one core would have nothing to do. It needs root and cgroup v1.
+is that of one JVM, would get little of them. They are the longest group (`tests/suite/scheduling.py`): a run would end with them
+alone, and one core would have nothing to do. It needs root and cgroup v1.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests import control_groups, scheduling
+from tests.suite import control_groups, scheduling
 
 _CONTROLLER: Final = "cpu"
 #: The kernel's default of a group.

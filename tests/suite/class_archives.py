@@ -1,4 +1,4 @@
-"""Makes the archives of Java classes that the suite's JVMs start from: `python -m tests.class_archives`.
+"""Makes the archives of Java classes that the suite's JVMs start from: `python -m tests.suite.class_archives`.
 
 The suite starts dozens of brokers and Sparks. Half of a start's CPU time is loading and linking classes, which an archive saves.
 Each archive is made from a run like those of the tests, so it holds the classes that they need, and is made again when the jars or

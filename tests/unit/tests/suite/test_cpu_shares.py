@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from deploy.local.paths import ROOT
-from tests import control_groups, cpu_shares, scheduling
+from tests.suite import control_groups, cpu_shares, scheduling
 
 LONGEST = f"tests/integration/{scheduling.SHARING_SPARK[0]}::test_one"
 _JOINS = """
 from pathlib import Path
-from tests import control_groups
+from tests.suite import control_groups
 
 group = control_groups.join("cpu")
 print(group.name, f"/{group.name}\\n" in Path("/proc/self/cgroup").read_text(), (group / "cpu.shares").exists())

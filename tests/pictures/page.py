@@ -1,4 +1,4 @@
-"""`python -m tests.pictures [FOLDER]`: takes docs/page.png, of generated views; with a folder, every screen."""
+"""`python -m tests.pictures.page [FOLDER]`: takes docs/page.png, of generated views; with a folder, every screen."""
 
 import itertools
 import subprocess

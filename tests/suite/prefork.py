@@ -1,9 +1,9 @@
 """Starts programs of this project in processes whose imports are done.
 
 A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program and build, the template
-(`tests/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files
-and an id of its own, as any process. It is in the control groups of the process that has asked for it. The template has one thread
-and has run nothing but imports. Only `python -m` of a module of this project, or of another build of it, is started so.
+(`tests/suite/forking.py`), imports them once in a run; each start is then a fork of it. A fork has memory, signals, environment,
+files and an id of its own, as any process. It is in the control groups of the process that has asked for it. The template has one
+thread and has run nothing but imports. Only `python -m` of a module of this project, or of another build of it, is started so.
 
 All processes of a run share the templates: the first that needs one starts it. It ends, and its forks with it, when the process
 ends that has begun the run.
@@ -31,10 +31,10 @@ from typing import Any, Final
 
 from deploy.local.process import Running, new_process
 
-_ROOT: Final = Path(__file__).parents[1]
+_ROOT: Final = Path(__file__).parents[2]
 #: Read by the interpreter, the linker, the C library, or with the imports, so that a fork would not see a change.
 READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG", "PROCESSOR_COMPILED", "COLLECTOR_COMPILED")
-#: The one of these names that a fork heeds (`tests/forking.py`).
+#: The one of these names that a fork heeds (`tests/suite/forking.py`).
 _UNBUFFERED: Final = "PYTHONUNBUFFERED"
 #: Packages whose modules may be imported before they are run.
 _OURS: Final = ("services", "deploy", "loadtest", "tests")
@@ -181,7 +181,7 @@ def _connected(module: str, build: Path, name: str) -> tuple[socket.socket, Path
                     subprocess.Popen(
                         [
                             sys.executable,
-                            str(_ROOT / "tests/forking.py"),
+                            str(_ROOT / "tests/suite/forking.py"),
                             module,
                             str(its.fileno()),
                             str(folder / _RUN),

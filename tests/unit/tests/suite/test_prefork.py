@@ -17,9 +17,9 @@ import pytest
 
 from deploy.local.paths import ROOT
 from deploy.local.process import Child, wait_until
-from tests import control_groups, prefork
+from tests.suite import control_groups, prefork
 
-MODULE = "tests.unit.prefork_program"
+MODULE = "tests.unit.tests.suite.prefork_program"
 SECONDS_MAX = 60.0
 
 
@@ -149,7 +149,7 @@ def test_a_program_of_another_build_is_a_fork_of_what_that_build_has(tmp_path: P
 _ANOTHER = """
 import os, sys
 from pathlib import Path
-from tests import control_groups, prefork
+from tests.suite import control_groups, prefork
 
 if controller := os.environ.get("JOINS"):
     control_groups.join(controller)

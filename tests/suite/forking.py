@@ -1,4 +1,4 @@
-"""The template process of `tests.prefork`: `python tests/forking.py MODULE FD RUN` imports the module, then forks by request.
+"""The template process of `tests.suite.prefork`: `forking.py MODULE FD RUN` imports the module, then forks by request.
 
 Requests come by connections to the socket FD. It ends with the process that has the socket RUN.
 
@@ -27,7 +27,7 @@ from typing import Any, Final
 _BYTES_MAX: Final = 1 << 20
 #: `PR_SET_PDEATHSIG` of Linux's prctl(2).
 _SET_SIGNAL_OF_PARENTS_DEATH: Final = 1
-#: What tests have groups of (`tests/control_groups.py`), and where.
+#: What tests have groups of (`tests/suite/control_groups.py`), and where.
 _GROUPED: Final = frozenset({"cpu", "cpuacct"})
 _GROUPS: Final = Path("/sys/fs/cgroup")
 

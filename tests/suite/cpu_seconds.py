@@ -1,6 +1,6 @@
-"""Counts the CPU seconds of each file of tests, with all processes that it starts: `python -m tests.cpu_seconds FILES`.
+"""Counts the CPU seconds of each file of tests, with all processes that it starts: `python -m tests.suite.cpu_seconds FILES`.
 
-`python -m tests.whole --cpu-seconds` counts those of a whole run.
+`python -m tests.suite.whole --cpu-seconds` counts those of a whole run.
 
 Wall time says little on a machine with other work, and the times of child processes lack those that are never waited for. So each
 worker of pytest joins a control group of its own, which its processes inherit, and reads the group's account around each test. It
@@ -22,7 +22,7 @@ from typing import Final
 import pytest
 
 from deploy.local.paths import LOCAL
-from tests import control_groups
+from tests.suite import control_groups
 
 #: Names the folder of what is counted.
 VARIABLE: Final = "PLAYHEAD_CPU_SECONDS_DIR"
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> int:
     """Runs pytest with these arguments, then prints the table; pytest's exit code."""
     begin()
     code = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.cpu_seconds", *arguments], check=False
+        [sys.executable, "-m", "pytest", "-p", "tests.suite.cpu_seconds", *arguments], check=False
     ).returncode
     print(report())
     return code

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tests import quick
+from tests.suite import quick
 
 
 @dataclass(frozen=True)
