@@ -73,8 +73,9 @@ def table(lines: Sequence[Line], *, settled: bool) -> Table:
     """The lines as a table; before all is `settled` a difference is not yet one."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     made.add_column("what")
-    made.add_column("observed", justify="right")
-    made.add_column("truth", justify="right")
+    # A long value goes on in the next line: it is compared.
+    made.add_column("observed", justify="right", overflow="fold")
+    made.add_column("truth", justify="right", overflow="fold")
     made.add_column("")
     for line in lines:
         made.add_row(line.name, line.observed or "-", line.truth, _verdict(line, settled=settled))

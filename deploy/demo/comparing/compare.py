@@ -58,7 +58,7 @@ class Line:
     def verdict(self) -> str:
         """What stands behind it; empty where there is nothing to compare."""
         if self.ok is None:
-            return "too few to tell" if self.observed and self.truth else ""
+            return "too few" if self.observed and self.truth else ""
         return "ok" if self.ok else "DIFFERS"
 
 

@@ -15,6 +15,7 @@ from services.finalizer.warehouse import identity, landed, tables
 from services.finalizer.warehouse.tables import RAW, Table
 from services.finalizer.warehouse.views_table import is_empty, read
 from services.rim.kafka.connection import BOOT_SECONDS_MAX, client_config
+from services.rim.kafka.watermarks import watermarks
 from shared.settings import Settings
 from shared.topics import VIEWS
 
@@ -79,7 +80,7 @@ def _starts(consumer: Any, topic: str, known: Mapping[int, int]) -> dict[str, in
     starts = {}
     for partition in partitions:
         seconds = max(0.1, deadline - time.monotonic())
-        first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=seconds)
+        first, end = watermarks(consumer, TopicPartition(topic, partition), seconds)
         # What was deleted since is lost, and no reason to stop here: the gap is that of the checkpoint that was given up.
         start = max(first, known.get(partition, first))
         # Only rows without an id can be of a topic that had more.

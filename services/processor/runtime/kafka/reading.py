@@ -6,6 +6,8 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from services.rim.kafka.watermarks import watermarks
+
 BATCH_RECORDS_MAX: Final = 500
 QUERY_SECONDS_MAX: Final = 10.0
 POLL_SECONDS: Final = 0.1
@@ -43,8 +45,10 @@ def to_the_end(consumer: Consumer, at: TopicPartition) -> Iterator[Message]:
 
 
 def ends(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
-    """Where a partition begins and ends. Raises `ReadingFailed`."""
-    marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
-    if marks is None:
-        raise ReadingFailed(f"no answer for the ends of {at.topic}/{at.partition}")
-    return marks
+    """Where a partition begins and ends. Raises `ReadingFailed`, `KafkaException`."""
+    try:
+        return watermarks(consumer, at, QUERY_SECONDS_MAX)
+    except KafkaException as failure:
+        if failure.args[0].code() != KafkaError._TIMED_OUT:
+            raise
+        raise ReadingFailed(f"no answer for the ends of {at.topic}/{at.partition}") from failure

@@ -16,7 +16,7 @@ from deploy.demo.display import table
         (Line("views", "2", "3", False), True, "DIFFERS"),
         # It may still come.
         (Line("views", "2", "3", False), False, "under way"),
-        (Line("first suspect of Now", "none", "cdn=fastly", None), True, "too few to tell"),
+        (Line("first suspect of Now", "none", "cdn=fastly", None), True, "too few"),
         (Line("row to rollups", "1.00 s / 2.00 s", "", None), True, ""),
         (Line("beacons answered 2xx", "", "3", None), True, ""),
     ],
