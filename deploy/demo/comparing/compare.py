@@ -310,4 +310,4 @@ def _number(value: int) -> str:
 
 
 def _decimal(value: float | None) -> str:
-    return "too few to tell" if value is None else f"{value:,.1f}"
+    return "" if value is None else f"{value:,.1f}"

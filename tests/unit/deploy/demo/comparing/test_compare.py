@@ -190,6 +190,15 @@ def test_a_percentile_may_differ_by_one_percent_and_no_more() -> None:
     assert not verdict(right + 1)
 
 
+def test_a_percentile_of_no_views_is_left_empty_and_equal() -> None:
+    rows = [row("v1", startup_ms=None, ebvs=True)]
+
+    lines = customer_lines(Truth(True, TOTALS, rows), Observed(rollups={"acme": rollup(rows)}))
+
+    (median,) = [line for line in lines if line.name == "acme: start-up median, ms"]
+    assert (median.observed, median.truth, median.ok) == ("", "", True)
+
+
 def test_a_customer_that_is_missing_or_unheard_of_is_a_difference() -> None:
     rows = [row()]
 
